@@ -16,7 +16,7 @@ GenerationSpeed measure_generation(const Generator& generator, std::span<const T
     // The texts of the outputs are made on the CPU, so no further synchronisation is needed.
     return generator.generate(ids, options);
   };
-  const int64_t n_tokens = options.max_new_tokens;
+  const int64_t n_tokens = options.max_new_tokens.value_or(kUsualNewTokens);
   write(std::min<int64_t>(n_tokens, 2));
 
   GenerationSpeed speed;

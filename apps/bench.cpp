@@ -221,7 +221,8 @@ void bench_prompts(const BenchArguments& arguments) {
   auto options = run.experiment().generation;
   options.temperature = 0;
   options.num_samples = 1;
-  if (arguments.max_new_tokens) options.max_new_tokens = *arguments.max_new_tokens;
+  if (arguments.max_new_tokens) options.max_new_tokens = arguments.max_new_tokens;
+  if (!options.max_new_tokens) options.max_new_tokens = kUsualNewTokens;
   if (arguments.beam) options.beam = *arguments.beam;
   const auto sizes =
       arguments.batch_sizes.empty() ? std::vector<int64_t>{options.batch_size} : arguments.batch_sizes;
@@ -238,7 +239,8 @@ void bench_prompts(const BenchArguments& arguments) {
         "{:<10} {:>10.0f} tokens/s    {} prompts, {} beam{}, {} tokens each; the first tokens take {:.2f} "
         "ms, all take {:.3f} s\n",
         fmt::format("batch {}", size), speed.tokens_per_second, speed.n_prompts, options.beam,
-        options.beam == 1 ? "" : "s", options.max_new_tokens, speed.first_token_seconds * 1e3, speed.seconds);
+        options.beam == 1 ? "" : "s", *options.max_new_tokens, speed.first_token_seconds * 1e3,
+        speed.seconds);
   }
   std::cout << (arguments.json ? Json{{"generation", std::move(results)}}.dump(2) + "\n" : text);
 }

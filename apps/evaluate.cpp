@@ -140,7 +140,7 @@ void refuse_options_of_translation(const EvaluateArguments& arguments, const Tas
 GenerationConfig generation_of(const EvaluateArguments& arguments, GenerationConfig options) {
   options.beam = arguments.beam.value_or(options.beam);
   options.length_penalty = arguments.length_penalty.value_or(options.length_penalty);
-  options.max_new_tokens = arguments.max_new_tokens.value_or(options.max_new_tokens);
+  if (arguments.max_new_tokens) options.max_new_tokens = arguments.max_new_tokens;
   options.num_samples = 1;
   check(options);
   if (arguments.length_penalty && options.beam == 1)

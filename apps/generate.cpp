@@ -41,8 +41,8 @@ struct GenerateArguments {
   std::optional<std::filesystem::path> input, draft;
   std::optional<WeightFormat> draft_weights;
   std::optional<int64_t> prompt_lookup, draft_tokens;
-  std::optional<int64_t> max_new_tokens, min_new_tokens, beam, beam_groups, top_k, no_repeat_ngram_size, seed,
-      num_samples;
+  std::optional<int64_t> max_new_tokens, max_length, min_new_tokens, min_length;
+  std::optional<int64_t> beam, beam_groups, top_k, no_repeat_ngram_size, seed, num_samples;
   std::optional<double> patience, diversity_penalty, temperature, top_p, min_p, typical_p;
   std::optional<double> repetition_penalty, presence_penalty, frequency_penalty;
   bool stream = false, json = false, chat = false, special_tokens = false;
@@ -181,7 +181,10 @@ GenerationConfig options_of(const GenerateArguments& arguments, GenerationConfig
   const auto set = [](auto& value, const auto& argument) {
     if (argument) value = *argument;
   };
-  set(options.max_new_tokens, arguments.max_new_tokens);
+  if (arguments.max_new_tokens || arguments.max_length) {
+    options.max_new_tokens = arguments.max_new_tokens;
+    options.max_length = arguments.max_length;
+  }
   set(options.beam, arguments.beam);
   set(options.beam_groups, arguments.beam_groups);
   set(options.diversity_penalty, arguments.diversity_penalty);
@@ -192,6 +195,7 @@ GenerationConfig options_of(const GenerateArguments& arguments, GenerationConfig
   set(options.min_p, arguments.min_p);
   set(options.typical_p, arguments.typical_p);
   set(options.min_new_tokens, arguments.min_new_tokens);
+  set(options.min_length, arguments.min_length);
   set(options.repetition_penalty, arguments.repetition_penalty);
   set(options.presence_penalty, arguments.presence_penalty);
   set(options.frequency_penalty, arguments.frequency_penalty);
@@ -310,9 +314,10 @@ class Writer {
   void say_if_long(int64_t n_prompts) const {
     constexpr int64_t many_tokens = 2000;
     const int64_t n_texts = n_prompts * options_.num_samples;
-    if (n_texts * options_.max_new_tokens < many_tokens) return;
+    const int64_t most = options_.max_new_tokens.value_or(options_.max_length.value_or(kUsualNewTokens));
+    if (n_texts * most < many_tokens) return;
     say_on_terminal(fmt::format("writing {} text{} of up to {} tokens", n_texts, n_texts == 1 ? "" : "s",
-                                options_.max_new_tokens));
+                                most));
   }
 
   void write_all(const std::vector<Prompt>& prompts) const {
@@ -388,6 +393,7 @@ void refuse_options_of_writers(const GenerateArguments& arguments) {
   const std::vector<std::pair<const char*, bool>> options = {
       {"--stream", arguments.stream},
       {"--max-new-tokens", arguments.max_new_tokens.has_value()},
+      {"--max-length", arguments.max_length.has_value()},
       {"--stop", !arguments.stop.empty()},
       {"--beam", arguments.beam.has_value()},
       {"--beam-groups", arguments.beam_groups.has_value()},
@@ -399,6 +405,7 @@ void refuse_options_of_writers(const GenerateArguments& arguments) {
       {"--min-p", arguments.min_p.has_value()},
       {"--typical-p", arguments.typical_p.has_value()},
       {"--min-new-tokens", arguments.min_new_tokens.has_value()},
+      {"--min-length", arguments.min_length.has_value()},
       {"--bad-word", !arguments.bad_words.empty()},
       {"--regex", arguments.regex.has_value()},
       {"--json-schema", arguments.json_schema.has_value()},
@@ -497,6 +504,11 @@ void add_rules(CLI::App& command, GenerateArguments& arguments) {
       .add_option("--min-new-tokens", arguments.min_new_tokens, "No end token before an output has N tokens")
       ->type_name("N")
       ->check(whole_number(0));
+  command
+      .add_option("--min-length", arguments.min_length,
+                  "No end token before N tokens are there, counted as for --max-length")
+      ->type_name("N")
+      ->check(whole_number(0));
   command.add_option("--bad-word", arguments.bad_words, "A text that is never generated; may be repeated")
       ->type_name("TEXT");
   add("--repetition-penalty", arguments.repetition_penalty,
@@ -592,9 +604,17 @@ void add_generate(CLI::App& app) {
           "writes a text from nothing. Prompts that are typed on a terminal are answered one by one, "
           "until Ctrl-D")
       ->type_name("FILE");
-  command->add_option("--max-new-tokens", arguments->max_new_tokens, "Most tokens of one output")
+  auto* const most = command->add_option("--max-new-tokens", arguments->max_new_tokens,
+                                         "Most tokens of one output")
+                         ->type_name("N")
+                         ->check(whole_number(1));
+  command
+      ->add_option("--max-length", arguments->max_length,
+                   "Instead: most tokens of an output with the prompt that it continues, or with the first "
+                   "token that the decoder of an encoder-decoder reads")
       ->type_name("N")
-      ->check(whole_number(1));
+      ->check(whole_number(1))
+      ->excludes(most);
   command->add_option("--stop", arguments->stop, "End an output before this text; may be repeated")
       ->option_text("TEXT")
       ->allow_extra_args(false);
@@ -603,7 +623,7 @@ void add_generate(CLI::App& app) {
   add_constraints(*command, *arguments);
   command->add_option("--seed", arguments->seed, "The same seed gives the same text")
       ->type_name("S")
-      ->check(whole_number(0));
+      ->check(whole_number());
   command
       ->add_option("--num-samples", arguments->num_samples,
                    "Outputs for each prompt; with beam search the n best; candidates for each <mask>")

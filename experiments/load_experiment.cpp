@@ -1,11 +1,15 @@
 #include "experiments/load_experiment.h"
 
+#include <algorithm>
+#include <string>
+
 #include <fmt/format.h>
 
 #include "base/error.h"
 #include "checkpoints/stored_model.h"
 #include "io/config/find_config.h"
 #include "models/families/families.h"
+#include "tasks/task_type.h"
 
 namespace zoo {
 namespace {
@@ -45,16 +49,31 @@ Experiment experiment_of_source(const ConfigPath& init_from) {
 
 namespace {
 
-/// `defaults` with the values of the source or the family for the keys that `file` does not set.
+/// The defaults of `generation:` for the task of `first`, which `file` describes.
+GenerationConfig usual_generation_for(const ConfigFile& file, const Experiment& first) {
+  const auto sets = [&](const char* key) { return file.sets(std::string("generation.") + key); };
+  const auto of_sampling = {"top_k", "top_p", "min_p", "typical_p", "epsilon_cutoff", "eta_cutoff"};
+  if (sets("temperature") ? first.generation.temperature > 0 : std::ranges::any_of(of_sampling, sets))
+    return usual_generation(UsualSearch::sampling);
+  auto usual = usual_generation(task_type(first).search);
+  if (usual.beam == 1) return usual;
+  usual.beam = sets("prompt_lookup") ? 1 : std::max(usual.beam, first.generation.num_samples);
+  return usual;
+}
+
+/// `defaults` with the values of the task, and of the source or the family, for the keys that `file` does not
+/// set.
 Experiment defaults_for(const ConfigFile& file, Experiment defaults) {
   auto first = defaults;
-  file.read(first);  // to know the source and the family
+  file.read(first);  // to know the task, the source and the family
   if (const auto dir = find_source(first)) {
     inherit(read_stored_experiment(*dir), defaults);
-    return defaults;
+    if (!file.sets("task")) first.task = defaults.task;
+  } else {
+    const auto& family = model_families().at(first.model.architecture);
+    if (family.set_defaults) family.set_defaults(defaults.model);
   }
-  const auto& family = model_families().at(first.model.architecture);
-  if (family.set_defaults) family.set_defaults(defaults.model);
+  defaults.generation = usual_generation_for(file, first);
   return defaults;
 }
 

@@ -33,7 +33,8 @@ struct BeamOptions {
 
 /// Returns the finished hypotheses of each prompt, at most `beams`, best first. Deterministic. `processors`
 /// may forbid tokens and change other scores. Hypotheses are ranked by changed scores, which are not
-/// normalised again. `fields`: the recordings, one for each prompt, if the model reads recordings.
+/// normalised again: a forced token counts 0. Their `logprobs` and `total` are the model's own. `fields`: the
+/// recordings, one for each prompt, if the model reads recordings.
 std::vector<std::vector<Hypothesis>> beam_search(GenerativeModel& model, torch::Device device,
                                                  const std::vector<TokenIds>& prompts,
                                                  const LogitsProcessors& processors,

@@ -26,7 +26,9 @@ class RangeChecker final : public ConfigVisitor {
   void choice(const FieldInfo&, std::span<const std::string_view>, size_t&) override {}
   void select(const FieldInfo&, const TypeList&, Selection&) override {}
   void select(const FieldInfo&, const TypeList&, std::vector<Selection>&) override {}
-  void structs(const FieldInfo&, StructList&) override {}
+  void structs(const FieldInfo&, StructList& list) override {
+    for (size_t i = 0; i < list.size(); ++i) list.visit(i, *this);
+  }
   bool begin_group(const FieldInfo&) override { return true; }
   void end_group() override {}
   bool begin_optional(const FieldInfo&, bool has_value) override { return has_value; }
@@ -43,9 +45,25 @@ class RangeChecker final : public ConfigVisitor {
 
 }  // namespace
 
+void describe(ConfigVisitor& v, SequenceBias& c) {
+  v.field("tokens", c.tokens, "Ids of tokens that follow each other.");
+  v.field("bias", c.bias, "What is added; default: the last of these tokens is forbidden there.",
+          Limits::between(-1e6, 1e6));
+}
+
 void describe(ConfigVisitor& v, GenerationConfig& c) {
-  v.field("max_new_tokens", c.max_new_tokens, "Most tokens to generate for one output.", Limits::at_least(1));
-  v.field("beam", c.beam, "Beams of beam search; 1 = none.", Limits::between(1, 1024));
+  v.field("max_new_tokens", c.max_new_tokens,
+          "Most tokens to generate for one output. Default: as max_length says, else 200.",
+          Limits::at_least(1));
+  v.field("max_length", c.max_length,
+          "Most tokens of an output together with the prompt that it continues, or with the first token that "
+          "the decoder of an encoder-decoder reads, as in transformers. max_new_tokens goes before it. Default "
+          "none.",
+          Limits::at_least(1));
+  v.field("beam", c.beam,
+          "Beams of beam search; 1 = none. Default for text_to_text 4, unless the configuration asks for "
+          "sampling or prompt_lookup.",
+          Limits::between(1, 1024));
   v.field("length_penalty", c.length_penalty,
           "Outputs are ranked by log-probability / length^length_penalty; the length includes the end token.",
           Limits::between(-100, 100));
@@ -64,7 +82,9 @@ void describe(ConfigVisitor& v, GenerationConfig& c) {
           "Subtracted from the log-probability of a token for each beam of an earlier group that has chosen "
           "it in this step.",
           Limits::between(0, 1000));
-  v.field("temperature", c.temperature, "Divides the logits before sampling; 0 = greedy.",
+  v.field("temperature", c.temperature,
+          "Divides the logits before sampling; 0 = greedy. Default for all tasks but language_modeling 0, "
+          "unless the configuration asks for sampling.",
           Limits::between(0, 1e30));
   v.field("top_k", c.top_k, "Sample among the k likeliest tokens; 0 = all.", Limits::at_least(0));
   v.field("top_p", c.top_p, "Sample among the likeliest tokens that make up this probability; 1 = all.",
@@ -76,17 +96,33 @@ void describe(ConfigVisitor& v, GenerationConfig& c) {
           "Sample among the tokens whose information is nearest to the expected one, which make up this "
           "probability (Meister et al. 2022); 1 = all.",
           {.min = 0, .max = 1, .min_excluded = true});
+  v.field("epsilon_cutoff", c.epsilon_cutoff,
+          "Sample among the tokens of at least this probability (Hewitt et al. 2022); 0 = all.",
+          Limits::between(0, 0.999999));
+  v.field("eta_cutoff", c.eta_cutoff,
+          "Sample among the tokens whose probability is at least this, or the square root of this times "
+          "exp(-entropy) if that is less (Hewitt et al. 2022); 0 = all.",
+          Limits::between(0, 0.999999));
   v.field(
       "repetition_penalty", c.repetition_penalty,
       "Divides the positive logits of tokens that were said before, and multiplies the negative ones; 1 = "
       "off. Said before are the tokens of the output, and of the prompt if the output continues it.",
       {.min = 0, .max = 1e6, .min_excluded = true});
+  v.field("encoder_repetition_penalty", c.encoder_repetition_penalty,
+          "Multiplies the positive logits of the prompt's tokens, and divides the negative ones: above 1, "
+          "outputs keep to the words of the prompt; 1 = off.",
+          {.min = 0, .max = 1e6, .min_excluded = true});
   v.field("presence_penalty", c.presence_penalty,
           "Subtracted from the logits of tokens that the output has already.", Limits::between(-100, 100));
   v.field("frequency_penalty", c.frequency_penalty,
           "The same, times the number of occurrences in the output.", Limits::between(-100, 100));
   v.field("no_repeat_ngram_size", c.no_repeat_ngram_size,
           "Sequences of this many tokens are not said twice; 0 = they may be.", Limits::at_least(0));
+  v.field("encoder_no_repeat_ngram_size", c.encoder_no_repeat_ngram_size,
+          "Sequences of this many tokens of the prompt are not said; 0 = they may be.", Limits::at_least(0));
+  v.field("exponential_decay_length_penalty", c.exponential_decay_length_penalty,
+          "[start, factor]: behind start tokens of an output, the logits s of end tokens rise by |s| · "
+          "(factor^n - 1) at the n-th token; empty = off.");
   v.field(
       "regex", c.regex,
       "Each output matches this regular expression as a whole (a subset of Python's, docs/generation.md); "
@@ -98,24 +134,35 @@ void describe(ConfigVisitor& v, GenerationConfig& c) {
   v.field("stop", c.stop, "An output ends before the first of these texts.");
   v.field("min_new_tokens", c.min_new_tokens, "No end token before an output has so many tokens.",
           Limits::at_least(0));
+  v.field("min_length", c.min_length,
+          "No end token before a sequence has so many tokens, counted as for max_length.",
+          Limits::at_least(0));
+  v.field("ignore_eos", c.ignore_eos,
+          "End tokens do not end an output, unless it has a form (regex, json_schema).");
   v.field("bad_words", c.bad_words,
           "Texts that are never generated: no output has the tokens of one of them, with or without a blank "
           "before it.");
   v.field("suppress_tokens", c.suppress_tokens, "Ids of tokens that are never generated.");
   v.field("suppress_first_tokens", c.suppress_first_tokens,
           "Ids of tokens that are not the first one of an output.");
+  v.field("sequence_biases", c.sequence_biases,
+          "What is added to the logits of tokens that complete sequences, as in [{tokens: [5, 6], bias: 2.5}].");
   v.field(
       "start_tokens", c.start_tokens,
       "Models that read recordings: ids of tokens that stand before each output, such as Whisper's language "
       "and task.");
-  v.field("forced_first_token", c.forced_first_token, "Id of the first token of each output; default: any.",
+  v.field("forced_first_token", c.forced_first_token,
+          "Id of the first token of each output, as forced_bos_token_id in transformers: a decoder's prompt "
+          "of several tokens leaves no place for it; default: any.",
           Limits::at_least(0));
   v.field("forced_last_token", c.forced_last_token,
-          "Id of token number max_new_tokens of an output that has not ended before; default: any.",
+          "Id of the last possible token of an output that has not ended before; default: any.",
           Limits::at_least(0));
+  v.field("renormalize_logits", c.renormalize_logits,
+          "Beams are ranked by the probabilities of tokens among those that the rules leave.");
   v.field("num_samples", c.num_samples, "Outputs for each prompt; with beam search the n best.",
           Limits::between(1, static_cast<double>(kMostSamples)));
-  v.field("seed", c.seed, "Seed of the sampler: the same seed gives the same text.", Limits::at_least(0));
+  v.field("seed", c.seed, "Seed of the sampler: the same seed gives the same text; any number of 64 bits.");
   v.field(
       "weights", c.weights,
       "How a trained model's weights are stored while it generates or is evaluated: fp32; bf16 or fp16, half "
@@ -143,10 +190,14 @@ void validate(const GenerationConfig& c, const Complain& complain) {
   if (std::ranges::find(c.bad_words, "") != c.bad_words.end()) complain("bad_words", "has an empty text");
   if (!c.regex.empty() && !c.json_schema.empty())
     complain("json_schema", "contradicts regex: an output has one form");
-  if (c.min_new_tokens > c.max_new_tokens) {
-    complain("min_new_tokens",
-             fmt::format("{} is more than max_new_tokens {}", c.min_new_tokens, c.max_new_tokens));
-  }
+  if (const int64_t most = c.max_new_tokens.value_or(kUsualNewTokens);
+      c.min_new_tokens > most && (c.max_new_tokens || !c.max_length))
+    complain("min_new_tokens", fmt::format("{} is more than max_new_tokens {}", c.min_new_tokens, most));
+  const auto& decay = c.exponential_decay_length_penalty;
+  if (!decay.empty() && (decay.size() != 2 || !(decay[0] >= 0) || !(decay[1] > 0)))
+    complain("exponential_decay_length_penalty", "must be [start, factor] with a factor above 0");
+  if (std::ranges::any_of(c.sequence_biases, [](const auto& bias) { return bias.tokens.empty(); }))
+    complain("sequence_biases", "has a sequence without tokens");
   if (c.beam > 1 && c.beam % c.beam_groups != 0)
     complain("beam_groups", fmt::format("{} groups do not divide {} beams", c.beam_groups, c.beam));
   if (c.diversity_penalty > 0 && c.beam_groups == 1)
@@ -159,6 +210,27 @@ void validate(const GenerationConfig& c, const Complain& complain) {
     complain("num_samples",
              fmt::format("{} outputs are more than the {} beams of beam search", c.num_samples, c.beam));
   }
+}
+
+int64_t most_new_tokens(const GenerationConfig& c, int64_t n_before) {
+  if (c.max_new_tokens || !c.max_length) return c.max_new_tokens.value_or(kUsualNewTokens);
+  if (*c.max_length > n_before) return *c.max_length - n_before;
+  throw UsageError(fmt::format(
+      "max_length {} leaves no room for an output, because {} token{} are there before it: raise it, or set "
+      "max_new_tokens",
+      *c.max_length, n_before, n_before == 1 ? "" : "s"));
+}
+
+GenerationConfig usual_generation(UsualSearch search) {
+  switch (search) {
+    case UsualSearch::beams:
+      return {.beam = 4, .temperature = 0};
+    case UsualSearch::greedy:
+      return {.temperature = 0};
+    case UsualSearch::sampling:
+      break;
+  }
+  return {};
 }
 
 void check(const GenerationConfig& c) {

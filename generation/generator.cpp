@@ -46,6 +46,27 @@ BatchFields joined(std::span<const BatchFields* const> rows) {
   return result;
 }
 
+/// The most tokens of an output, by the number of tokens that a model reads before it.
+class LengthLimit {
+ public:
+  LengthLimit(const GenerationConfig& options, const GenerativeModel& model)
+      : lengths_{.max_new_tokens = options.max_new_tokens, .max_length = options.max_length},
+        continues_prompt_(model.continues_prompt()),
+        sequence_has_prompt_(model.sequence_has_prompt()),
+        max_length_(model.max_length()) {}
+
+  /// Throws UsageError if max_length leaves no room.
+  int64_t operator()(int64_t input_length) const {
+    if (continues_prompt_) return most_new_tokens(lengths_, input_length);  // the reader shortens sequences
+    return std::min(most_new_tokens(lengths_, 1), max_length_ - (sequence_has_prompt_ ? input_length : 0));
+  }
+
+ private:
+  GenerationConfig lengths_;
+  bool continues_prompt_, sequence_has_prompt_;
+  int64_t max_length_;
+};
+
 /// Bytes for the states of what several prompts begin with.
 constexpr int64_t kPrefixBytes = 256 << 20;
 
@@ -84,14 +105,32 @@ TokenIds Generator::input_ids(const TokenIds& prompt, size_t index) const {
   return model_input(prompt, *tokenizer_, *model_->generative(), fmt::format("prompt {}", index + 1));
 }
 
+TokenIds Generator::ends(const GenerationConfig& options) const {
+  const bool has_form = !options.regex.empty() || !options.json_schema.empty();
+  return options.ignore_eos && !has_form ? TokenIds() : end_tokens(tokenizer_->special());
+}
+
+/// What transformers has before an output: the prompt that it continues, or what a decoder reads first.
+SaidTokens Generator::said() const {
+  if (continues_prompt()) return PresentTokens::in_prompt_or_output;
+  const int64_t start = decoder_start(tokenizer_->special());
+  auto first = start >= 0 ? TokenIds{start} : TokenIds();
+  return {model_->generative()->reads_recordings() ? PresentTokens::in_prompt_or_output
+                                                   : PresentTokens::in_output,
+          std::move(first)};
+}
+
 /// A word may begin a text, follow a blank, or continue a word: it has different tokens.
-std::vector<TokenIds> Generator::tokens_of_bad_words(const GenerationConfig& options) const {
+std::vector<TokenIds> Generator::forbidden_sequences(const GenerationConfig& options) const {
   std::vector<TokenIds> words;
   for (const auto& text : options.bad_words) {
     for (auto& ids :
          {tokenizer_->encode(text), tokenizer_->encode_continuation(text), tokenizer_->encode(" " + text)}) {
       if (!ids.empty() && std::ranges::find(words, ids) == words.end()) words.push_back(ids);
     }
+  }
+  for (const auto& [tokens, bias] : options.sequence_biases) {
+    if (!bias) words.push_back(tokens);
   }
   return words;
 }
@@ -119,74 +158,112 @@ std::shared_ptr<const TextConstraint> Generator::constraint(const GenerationConf
   }
 }
 
-LogitsProcessors Generator::processors(const GenerationConfig& options,
-                                       std::shared_ptr<const TextConstraint> constraint,
-                                       const RequestExtras& extras) const {
-  LogitsProcessors list;
-  auto named = options.suppress_tokens;
-  named.insert(named.end(), extras.biased_tokens.begin(), extras.biased_tokens.end());
+/// Throws UsageError if an option names a token that the vocabulary lacks.
+void Generator::check_ids(const GenerationConfig& options, const RequestExtras& extras) const {
+  auto named = extras.biased_tokens;
+  const auto add = [&](const TokenIds& ids) { named.insert(named.end(), ids.begin(), ids.end()); };
+  add(options.suppress_tokens);
+  add(options.suppress_first_tokens);
+  add(options.start_tokens);
+  for (const auto& sequence : options.sequence_biases) add(sequence.tokens);
   for (const auto& forced : {options.forced_first_token, options.forced_last_token}) {
     if (forced) named.push_back(*forced);
   }
-  for (const auto* const ids : {&options.suppress_first_tokens, &options.start_tokens})
-    named.insert(named.end(), ids->begin(), ids->end());
   for (const int64_t id : named) {
     if (id < 0 || id >= tokenizer_->vocab_size()) {
       throw UsageError(fmt::format("generation: {} is not a token id: this vocabulary has 0 to {}", id,
                                    tokenizer_->vocab_size() - 1));
     }
   }
+}
+
+// In the order of transformers, except that tokens which are never generated are left out first: a token that
+// is forced is possible though it is among them.
+LogitsProcessors Generator::processors(const GenerationConfig& options,
+                                       std::shared_ptr<const TextConstraint> constraint,
+                                       const RequestExtras& extras) const {
+  check_ids(options, extras);
+  LogitsProcessors list;
+  const auto said = this->said();
+  const auto ends = this->ends(options);
+  const auto add = [&]<class Rule>(Rule rule) { list.push_back(std::make_unique<Rule>(std::move(rule))); };
   auto suppressed = tokenizer_->never_generated();
   suppressed.insert(suppressed.end(), options.suppress_tokens.begin(), options.suppress_tokens.end());
-  list.push_back(std::make_unique<SuppressTokens>(suppressed, tokenizer_->vocab_size(), model_->device()));
-  if (!extras.biased_tokens.empty())
-    list.push_back(std::make_unique<TokenBiases>(extras.biased_tokens, extras.biases));
-  if (!options.suppress_first_tokens.empty())
-    list.push_back(std::make_unique<MinNewTokens>(1, options.suppress_first_tokens));
-  if (options.forced_first_token)
-    list.push_back(std::make_unique<ForcedToken>(*options.forced_first_token, 0));
-  if (options.forced_last_token)
-    list.push_back(std::make_unique<ForcedToken>(*options.forced_last_token, options.max_new_tokens - 1));
-  const auto said = continues_prompt() ? PresentTokens::in_prompt_or_output : PresentTokens::in_output;
-  if (options.repetition_penalty != 1)
-    list.push_back(std::make_unique<RepetitionPenalty>(options.repetition_penalty, said));
-  if (options.presence_penalty != 0 || options.frequency_penalty != 0) {
-    list.push_back(std::make_unique<OccurrencePenalty>(options.presence_penalty, options.frequency_penalty));
+  add(SuppressTokens(suppressed, tokenizer_->vocab_size(), model_->device()));
+  std::vector<BiasedSequence> biases;
+  for (size_t i = 0; i < extras.biased_tokens.size(); ++i)
+    biases.push_back({.tokens = {extras.biased_tokens[i]}, .bias = extras.biases[i]});
+  for (const auto& [tokens, bias] : options.sequence_biases) {
+    if (bias) biases.push_back({.tokens = tokens, .bias = *bias});
   }
-  if (options.no_repeat_ngram_size > 0)
-    list.push_back(std::make_unique<NoRepeatNgram>(options.no_repeat_ngram_size, said));
-  if (!options.bad_words.empty())
-    list.push_back(std::make_unique<BadWords>(tokens_of_bad_words(options), said));
-  if (options.min_new_tokens > 0)
-    list.push_back(std::make_unique<MinNewTokens>(options.min_new_tokens, end_tokens(tokenizer_->special())));
+  if (!biases.empty()) add(SequenceBiases(std::move(biases), said));
+  const bool reads_texts = !model_->generative()->reads_recordings();
+  if (options.encoder_repetition_penalty != 1 && reads_texts)
+    add(RepetitionPenalty(1 / options.encoder_repetition_penalty, PresentTokens::in_prompt));
+  if (options.repetition_penalty != 1) add(RepetitionPenalty(options.repetition_penalty, said));
+  if (options.presence_penalty != 0 || options.frequency_penalty != 0)
+    add(OccurrencePenalty(options.presence_penalty, options.frequency_penalty));
+  if (options.no_repeat_ngram_size > 0) add(NoRepeatNgram(options.no_repeat_ngram_size, said));
+  if (options.encoder_no_repeat_ngram_size > 0 && reads_texts)
+    add(NoCopiedNgram(options.encoder_no_repeat_ngram_size, said));
+  if (auto words = forbidden_sequences(options); !words.empty()) add(BadWords(std::move(words), said));
+  if (const int64_t least = options.min_length; least > 0) {
+    add(ForbiddenTokens(ends, [=](const SequenceView& row) {
+      return said.n_before(row) + std::ssize(row.generated) < least;
+    }));
+  }
+  if (const int64_t least = options.min_new_tokens; least > 0)
+    add(ForbiddenTokens(ends, [=](const SequenceView& row) { return std::ssize(row.generated) < least; }));
+  const bool forces_first = options.forced_first_token.has_value();
+  const auto has_room_for_first = [=](const SequenceView& row) { return said.n_before(row) <= 1; };
+  if (forces_first) {
+    add(ForcedToken(*options.forced_first_token, [=](const SequenceView& row) {
+      return row.generated.empty() && has_room_for_first(row);
+    }));
+  }
+  if (options.forced_last_token) {
+    add(ForcedToken(*options.forced_last_token,
+                    [limit = LengthLimit(options, *model_->generative())](const SequenceView& row) {
+                      return std::ssize(row.generated) + 1 == limit(std::ssize(row.prompt));
+                    }));
+  }
+  if (const auto& decay = options.exponential_decay_length_penalty; !decay.empty())
+    add(LengthDecay(decay[0], decay[1], ends));
+  if (!options.suppress_first_tokens.empty()) {
+    add(ForbiddenTokens(options.suppress_first_tokens, [=](const SequenceView& row) {
+      return std::ssize(row.generated) == (forces_first && has_room_for_first(row) ? 1 : 0);
+    }));
+  }
   if (constraint) {
     const auto text = continues_prompt() ? OutputText::continues_prompt : OutputText::stands_alone;
     auto constrained = std::make_unique<ConstrainedTokens>(std::move(constraint), text, std::move(list));
     list = LogitsProcessors();
     list.push_back(std::move(constrained));
   }
-  const bool samples = options.beam == 1 && options.temperature > 0;
-  if (samples) list.push_back(std::make_unique<Temperature>(options.temperature));
-  if (samples && options.top_k > 0) list.push_back(std::make_unique<TopK>(options.top_k));
-  if (samples && options.top_p < 1) list.push_back(std::make_unique<TopP>(options.top_p));
-  if (samples && options.min_p > 0) list.push_back(std::make_unique<MinP>(options.min_p));
-  if (samples && options.typical_p < 1) list.push_back(std::make_unique<TypicalP>(options.typical_p));
+  if (options.beam == 1 && options.temperature > 0) {
+    add(Temperature(options.temperature));
+    if (options.top_k > 0) add(TopK(options.top_k));
+    if (options.top_p < 1) add(TopP(options.top_p));
+    if (options.min_p > 0) add(MinP(options.min_p));
+    if (options.typical_p < 1) add(TypicalP(options.typical_p));
+    if (options.epsilon_cutoff > 0) add(EpsilonCutoff(options.epsilon_cutoff));
+    if (options.eta_cutoff > 0) add(EtaCutoff(options.eta_cutoff));
+  }
+  if (options.renormalize_logits) add(Renormalised());
   return list;
 }
 
 SearchLimits Generator::limits(const GenerationConfig& options, size_t input_length,
                                const std::shared_ptr<const TextConstraint>& constraint) const {
-  SearchLimits limits{.max_new_tokens = options.max_new_tokens, .ends = end_tokens(tokenizer_->special())};
+  SearchLimits limits{.max_new_tokens =
+                          LengthLimit(options, *model_->generative())(static_cast<int64_t>(input_length)),
+                      .ends = ends(options)};
   if (constraint && limits.ends.empty()) {
     limits.is_complete = [constraint, continues = continues_prompt()](std::span<const int64_t> prompt,
                                                                       std::span<const int64_t> ids) {
       return constraint->is_complete(continues ? prompt : std::span<const int64_t>(), ids);
     };
   }
-  if (continues_prompt()) return limits;  // sequences that become too long are shortened
-  const auto& model = *model_->generative();
-  const int64_t taken = model.sequence_has_prompt() ? static_cast<int64_t>(input_length) : 0;
-  limits.max_new_tokens = std::min(limits.max_new_tokens, model.max_length() - taken);
   return limits;
 }
 
@@ -307,10 +384,12 @@ Output Generator::output(const Hypothesis& hypothesis, const TokenIds& prompt,
                 .n_accepted = hypothesis.n_accepted};
   for (const int64_t id : hypothesis.ids) result.text += text.push(id);
   result.text += text.finish();
-  const auto ends = end_tokens(tokenizer_->special());
+  const auto ends = this->ends(options);
   const bool has_end = !result.ids.empty() && std::ranges::find(ends, result.ids.back()) != ends.end();
   const bool is_constrained = !options.regex.empty() || !options.json_schema.empty();
-  const bool is_complete = is_constrained && ends.empty() && std::ssize(result.ids) < options.max_new_tokens;
+  const LengthLimit limit(options, *model_->generative());
+  const bool is_complete =
+      is_constrained && ends.empty() && std::ssize(result.ids) < limit(std::ssize(prompt));
   result.end = text.stopped() ? OutputEnd::stop_text
                : has_end      ? OutputEnd::end_token
                : is_complete  ? OutputEnd::complete

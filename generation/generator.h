@@ -13,6 +13,7 @@
 #include "generation/constraints/text_constraint.h"
 #include "generation/continuation_decoder.h"
 #include "generation/generation_config.h"
+#include "generation/rules/repetition.h"
 #include "generation/scheduler.h"
 #include "generation/text_stream.h"
 #include "models/model.h"
@@ -38,7 +39,9 @@ struct Output {
   std::string text;
   /// Natural log-probability of each token by the model itself, before temperature and other processors.
   std::vector<double> logprobs;
-  double score = 0;  // Σ logprobs / length^length_penalty
+  /// Σ logprobs / length^length_penalty. Beams are ranked by the scores that rules have changed, so with
+  /// forced tokens or penalties a lower score may come first.
+  double score = 0;
   OutputEnd end = OutputEnd::end_token;
   /// Tokens that were proposed, and those that were accepted (generation/speculation.h).
   int64_t n_proposed = 0, n_accepted = 0;
@@ -65,13 +68,13 @@ struct Generation {
 /// else a line break, else the first token. An encoder-decoder reads the prompt in the vocabulary's frame, or
 /// the prompt and eos. A model that answers gives empty outputs without tokens for an empty prompt.
 /// Tokenizer::never_generated() and suppress_tokens are never generated. An output ends with an end token,
-/// before a stop text, or after max_new_tokens; in an encoder-decoder also after the model's max_length(). A
-/// decoder continues beyond that length, see SequenceReader.
+/// before a stop text, or after most_new_tokens(); in an encoder-decoder also after the model's max_length().
+/// A decoder continues beyond that length, see SequenceReader.
 ///
 /// The outputs for a prompt depend on the options and on its index among the prompts, not on the other
-/// prompts. With temperature 0 the likeliest token is taken. With beam > 1, temperature, top_k, top_p,
-/// min_p and typical_p have no effect. Penalties and no_repeat_ngram_size always have. A model that reads
-/// recordings takes no prompts, see transcribe().
+/// prompts. With temperature 0 the likeliest token is taken. With beam > 1, temperature, top_k, top_p, min_p,
+/// typical_p and the cut-offs have no effect. Penalties and no_repeat_ngram_size always have. A model that
+/// reads recordings takes no prompts, see transcribe().
 ///
 /// With options.regex or options.json_schema, the text of every output that ends with an end token or is
 /// complete matches it. What a decoder writes after a prompt matches, not the prompt. Rules that would leave
@@ -140,7 +143,11 @@ class Generator {
 
   bool has_nothing_to_answer(const TokenIds& prompt) const;
   TokenIds input_ids(const TokenIds& prompt, size_t index) const;
-  std::vector<TokenIds> tokens_of_bad_words(const GenerationConfig& options) const;
+  /// The tokens that end an output.
+  TokenIds ends(const GenerationConfig& options) const;
+  SaidTokens said() const;
+  void check_ids(const GenerationConfig& options, const RequestExtras& extras) const;
+  std::vector<TokenIds> forbidden_sequences(const GenerationConfig& options) const;
   std::shared_ptr<const TextConstraint> constraint(const GenerationConfig& options) const;
   LogitsProcessors processors(const GenerationConfig& options,
                               std::shared_ptr<const TextConstraint> constraint,

@@ -34,7 +34,6 @@ std::vector<CompletionToken> tokens_from(const Hypothesis& output, size_t first)
 ModelWorker::ModelWorker(std::shared_ptr<const ServedModel> model, std::shared_ptr<ComputeThread> thread,
                          const WorkerLimits& limits)
     : model_(std::move(model)), limits_(limits), thread_(std::move(thread)) {
-  if (model_->generator()) ends_ = end_tokens(model_->tokenizer().special());
   make_scheduler();
   thread_->add(*this);
 }
@@ -300,9 +299,8 @@ void ModelWorker::send(Running& running, Part& part, size_t sample, std::optiona
     writing.has_ended = true;
     piece.text += writing.decoder.finish();
   }
-  std::erase_if(piece.tokens, [&](const CompletionToken& token) {
-    return std::ranges::find(ends_, token.id) != ends_.end();
-  });
+  std::erase_if(piece.tokens,
+                [&](const CompletionToken& token) { return part.asked.limits.is_end(token.id); });
   if (piece.tokens.empty() && piece.text.empty() && !piece.end) return;
   running.listener.on_piece(std::move(piece));
 }

@@ -118,7 +118,6 @@ class ModelWorker : private Workload {
 
   std::shared_ptr<const ServedModel> model_;
   WorkerLimits limits_;
-  TokenIds ends_;
 
   mutable std::mutex mutex_;  // guards what follows
   std::deque<std::shared_ptr<Running>> arrived_;

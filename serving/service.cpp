@@ -216,7 +216,7 @@ Completed Service::complete(const std::string& id, TextRequest request) {
       [&](const std::shared_ptr<ModelWorker>& worker) {
         worker->model().require(Ability::completions);
         CompletionRequest made{.options = request.options,
-                               .max_tokens = request.options.max_new_tokens,
+                               .max_tokens = request.options.max_new_tokens.value_or(kUsualNewTokens),
                                .n_likeliest = request.n_likeliest};
         for (const auto& prompt : request.prompts)
           made.prompts.push_back(worker->model().generator()->encode(prompt));

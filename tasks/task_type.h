@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "generation/generation_config.h"
 #include "io/config/registry.h"
 #include "models/model.h"
 #include "tasks/metric.h"
@@ -41,6 +42,8 @@ struct TaskType : TypeInfo {
   VocabularyNeeds needs = VocabularyNeeds::tokenizer;
   /// Whether models of the task write an answer to each source. Their evaluation then includes translations.
   bool translates = false;
+  /// How its models write where the configuration says nothing.
+  UsualSearch search = UsualSearch::greedy;
   /// Whether the loss can be measured at other sequence lengths than data.sequence_length.
   bool has_lengths = false;
   /// Whether batches are windows of data.sequence_length tokens, so that training.batch_tokens makes no

@@ -24,7 +24,8 @@ namespace zoo {
 
 /// Accepts a decimal whole number from `least` to `most`, as in configurations: no octal numbers, none beyond
 /// 64 bits.
-inline CLI::Validator whole_number(int64_t least, int64_t most = std::numeric_limits<int64_t>::max()) {
+inline CLI::Validator whole_number(int64_t least = std::numeric_limits<int64_t>::min(),
+                                   int64_t most = std::numeric_limits<int64_t>::max()) {
   return {[=](const std::string& text) -> std::string {
             int64_t value = 0;
             const char* const end = text.data() + text.size();
@@ -32,9 +33,11 @@ inline CLI::Validator whole_number(int64_t least, int64_t most = std::numeric_li
             const bool plain = text == "0" || !(text.starts_with('0') || text.starts_with("-0"));
             if (result.ec == std::errc() && result.ptr == end && plain && value >= least && value <= most)
               return {};
-            return most == std::numeric_limits<int64_t>::max()
+            if (most < std::numeric_limits<int64_t>::max())
+              return fmt::format("'{}' is not a whole number from {} to {}", text, least, most);
+            return least > std::numeric_limits<int64_t>::min()
                        ? fmt::format("'{}' is not a whole number of at least {}", text, least)
-                       : fmt::format("'{}' is not a whole number from {} to {}", text, least, most);
+                       : fmt::format("'{}' is not a whole number of 64 bits", text);
           },
           ""};
 }

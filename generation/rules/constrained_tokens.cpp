@@ -26,7 +26,8 @@ torch::Tensor ConstrainedTokens::process(const torch::Tensor& logits,
   auto left = torch::full_like(logits, impossible);
   left.narrow(1, 0, n).copy_(logits.narrow(1, 0, n).masked_fill(
       tokens.narrow(1, 0, n).logical_not().to(logits.device()), impossible));
-  const auto result = zoo::process(others_, left, rows);
+  // A token that is forced is possible even if it was not before.
+  const auto result = zoo::process(others_, left, rows).masked_fill(left.isneginf(), impossible);
   const auto has_token = result.amax(1, /*keepdim=*/true) > impossible;  // (B, 1)
   return torch::where(has_token, result, left);
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include <torch/types.h>
 
@@ -10,6 +11,22 @@ namespace zoo {
 namespace {
 
 constexpr double kImpossible = -std::numeric_limits<double>::infinity();
+
+/// The rows after which a rule holds.
+std::vector<int64_t> rows_of(const HoldsAfter& holds, std::span<const SequenceView> rows) {
+  std::vector<int64_t> result;
+  for (size_t row = 0; row < rows.size(); ++row) {
+    if (holds(rows[row])) result.push_back(static_cast<int64_t>(row));
+  }
+  return result;
+}
+
+/// `logits` without the tokens below `least` (B, 1); the likeliest stay.
+torch::Tensor at_least(const torch::Tensor& logits, const torch::Tensor& probabilities,
+                       const torch::Tensor& least) {
+  const auto is_best = logits >= logits.amax(1, /*keepdim=*/true);
+  return logits.masked_fill((probabilities < least).logical_and(is_best.logical_not()), kImpossible);
+}
 
 }  // namespace
 
@@ -34,23 +51,43 @@ torch::Tensor SuppressTokens::process(const torch::Tensor& logits, std::span<con
   return result;
 }
 
-torch::Tensor TokenBiases::process(const torch::Tensor& logits, std::span<const SequenceView>) const {
+torch::Tensor ForbiddenTokens::process(const torch::Tensor& logits,
+                                       std::span<const SequenceView> rows) const {
+  const auto where = rows_of(holds_, rows);
+  if (where.empty()) return logits;
   auto result = logits.clone();
-  for (size_t i = 0; i < ids_.size(); ++i) {
-    if (ids_[i] < logits.size(1)) result.select(1, ids_[i]).add_(biases_[i]);
+  for (const int64_t row : where) {
+    for (const int64_t id : ids_) {
+      if (id < logits.size(1)) result[row][id].fill_(kImpossible);
+    }
   }
   return result;
 }
 
 torch::Tensor ForcedToken::process(const torch::Tensor& logits, std::span<const SequenceView> rows) const {
+  const auto where = rows_of(holds_, rows);
+  if (where.empty() || id_ >= logits.size(1)) return logits;
+  auto result = logits.clone();
+  for (const int64_t row : where) {
+    result[row].fill_(kImpossible);
+    result[row][id_].fill_(0);
+  }
+  return result;
+}
+
+torch::Tensor LengthDecay::process(const torch::Tensor& logits, std::span<const SequenceView> rows) const {
+  constexpr double largest = 1e30;  // a score that is multiplied by it stays finite
   auto result = logits;
   for (size_t row = 0; row < rows.size(); ++row) {
-    if (std::ssize(rows[row].generated) != position_) continue;
+    const double n = static_cast<double>(rows[row].generated.size()) - start_;
+    if (n <= 0) continue;
     if (result.is_same(logits)) result = logits.clone();
-    auto scores = result[static_cast<int64_t>(row)];
-    const auto kept = logits[static_cast<int64_t>(row)][id_].clone();
-    scores.fill_(-std::numeric_limits<float>::infinity());
-    scores[id_].copy_(kept);
+    for (const int64_t id : ends_) {
+      if (id >= logits.size(1)) continue;
+      auto score = result[static_cast<int64_t>(row)][id];
+      const auto raised = score + score.abs() * (std::min(std::pow(factor_, n), largest) - 1);
+      score.copy_(torch::where(score.isfinite(), raised, score));
+    }
   }
   return result;
 }
@@ -103,16 +140,19 @@ torch::Tensor TypicalP::process(const torch::Tensor& logits, std::span<const Seq
   return logits.masked_fill(distance > sorted.gather(1, last), kImpossible);
 }
 
-torch::Tensor MinNewTokens::process(const torch::Tensor& logits, std::span<const SequenceView> rows) const {
-  auto result = logits;
-  for (size_t row = 0; row < rows.size(); ++row) {
-    if (std::ssize(rows[row].generated) >= n_) continue;
-    if (result.is_same(logits)) result = logits.clone();
-    for (const int64_t id : ends_) {
-      if (id < logits.size(1)) result[static_cast<int64_t>(row)][id].fill_(kImpossible);
-    }
-  }
-  return result;
+torch::Tensor EpsilonCutoff::process(const torch::Tensor& logits, std::span<const SequenceView>) const {
+  return at_least(logits, logits.softmax(1), torch::full({1, 1}, least_, logits.options()));
+}
+
+torch::Tensor EtaCutoff::process(const torch::Tensor& logits, std::span<const SequenceView>) const {
+  const auto logprobs = logits.log_softmax(1);
+  const auto probabilities = logprobs.exp();
+  const auto entropy = -(logprobs * probabilities).nansum(1, /*keepdim=*/true);  // (B, 1)
+  return at_least(logits, probabilities, (std::sqrt(epsilon_) * (-entropy).exp()).clamp_max(epsilon_));
+}
+
+torch::Tensor Renormalised::process(const torch::Tensor& logits, std::span<const SequenceView>) const {
+  return logits.log_softmax(1);
 }
 
 }  // namespace zoo

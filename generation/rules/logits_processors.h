@@ -2,6 +2,7 @@
 // Rules that change the scores of the next token before one is chosen. Each rule is a class with one
 // function. To add a rule, write a class here (or in a new file) and add it in Generator::processors().
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <utility>
@@ -18,6 +19,9 @@ struct SequenceView {
   std::span<const int64_t> prompt;
   std::span<const int64_t> generated;
 };
+
+/// At which tokens a rule holds, by the sequence before the token.
+using HoldsAfter = std::function<bool(const SequenceView& row)>;
 
 class LogitsProcessor {
  public:
@@ -45,26 +49,40 @@ class SuppressTokens final : public LogitsProcessor {
   int64_t vocab_size_;
 };
 
-/// Adds to the scores of single tokens, as OpenAI's `logit_bias`.
-class TokenBiases final : public LogitsProcessor {
+/// Forbids `ids` where the rule holds, such as end tokens while an output is too short.
+class ForbiddenTokens final : public LogitsProcessor {
  public:
-  /// `ids` and their `biases`, one for each; ids that the output layer lacks need no rule.
-  TokenBiases(TokenIds ids, std::vector<double> biases) : ids_(std::move(ids)), biases_(std::move(biases)) {}
+  ForbiddenTokens(TokenIds ids, HoldsAfter holds) : ids_(std::move(ids)), holds_(std::move(holds)) {}
   torch::Tensor process(const torch::Tensor& logits, std::span<const SequenceView> rows) const override;
 
  private:
   TokenIds ids_;
-  std::vector<double> biases_;
+  HoldsAfter holds_;
 };
 
-/// Forbids all tokens but one as number `position` of the generated ones, counted from 0.
+/// Forbids all tokens but one where the rule holds. The score of this token becomes 0, as in Hugging Face
+/// transformers: what is forced costs nothing, and does not rank the beams.
 class ForcedToken final : public LogitsProcessor {
  public:
-  ForcedToken(int64_t id, int64_t position) : id_(id), position_(position) {}
+  ForcedToken(int64_t id, HoldsAfter holds) : id_(id), holds_(std::move(holds)) {}
   torch::Tensor process(const torch::Tensor& logits, std::span<const SequenceView> rows) const override;
 
  private:
-  int64_t id_, position_;
+  int64_t id_;
+  HoldsAfter holds_;
+};
+
+/// Raises the scores s of `ends` by |s| · (factor^n - 1) at token number start + n of an output, n ≥ 1, which
+/// is counted from 0 (`exponential_decay_length_penalty` in Hugging Face transformers). factor > 0.
+class LengthDecay final : public LogitsProcessor {
+ public:
+  LengthDecay(double start, double factor, TokenIds ends)
+      : start_(start), factor_(factor), ends_(std::move(ends)) {}
+  torch::Tensor process(const torch::Tensor& logits, std::span<const SequenceView> rows) const override;
+
+ private:
+  double start_, factor_;
+  TokenIds ends_;
 };
 
 /// logits / temperature. A temperature below 1 makes likely tokens likelier. Any temperature > 0 is allowed.
@@ -121,15 +139,32 @@ class TypicalP final : public LogitsProcessor {
   double mass_;
 };
 
-/// Forbids `ends` as long as fewer than n tokens are generated.
-class MinNewTokens final : public LogitsProcessor {
+/// Keeps the tokens whose probability is at least `least` (epsilon sampling, Hewitt et al. 2022), and always
+/// the likeliest. 0 ≤ least < 1.
+class EpsilonCutoff final : public LogitsProcessor {
  public:
-  MinNewTokens(int64_t n, TokenIds ends) : n_(n), ends_(std::move(ends)) {}
+  explicit EpsilonCutoff(double least) : least_(least) {}
   torch::Tensor process(const torch::Tensor& logits, std::span<const SequenceView> rows) const override;
 
  private:
-  int64_t n_;
-  TokenIds ends_;
+  double least_;
+};
+
+/// Keeps the tokens whose probability is at least min(epsilon, √epsilon · exp(-entropy)) (eta sampling,
+/// Hewitt et al. 2022), and always the likeliest. 0 ≤ epsilon < 1.
+class EtaCutoff final : public LogitsProcessor {
+ public:
+  explicit EtaCutoff(double epsilon) : epsilon_(epsilon) {}
+  torch::Tensor process(const torch::Tensor& logits, std::span<const SequenceView> rows) const override;
+
+ private:
+  double epsilon_;
+};
+
+/// log softmax: the scores of the tokens that are left as log-probabilities, for beams.
+class Renormalised final : public LogitsProcessor {
+ public:
+  torch::Tensor process(const torch::Tensor& logits, std::span<const SequenceView> rows) const override;
 };
 
 }  // namespace zoo

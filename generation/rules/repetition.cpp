@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <vector>
 
 #include <torch/types.h>
@@ -20,18 +21,12 @@ struct Places {
   }
 };
 
-TokenIds said_in(const SequenceView& row, PresentTokens said) {
-  TokenIds ids;
-  if (said == PresentTokens::in_prompt_or_output) ids.assign(row.prompt.begin(), row.prompt.end());
-  ids.insert(ids.end(), row.generated.begin(), row.generated.end());
-  return ids;
-}
-
 /// The different tokens that were said before; their numbers of occurrences.
-Places occurrences(std::span<const SequenceView> rows, PresentTokens said, int64_t vocab_size) {
+Places occurrences(std::span<const SequenceView> rows, const SaidTokens& said, int64_t vocab_size) {
   Places places;
   for (size_t b = 0; b < rows.size(); ++b) {
-    auto ids = said_in(rows[b], said);
+    auto ids = said.of(rows[b]);
+    std::erase_if(ids, [&](int64_t id) { return id >= vocab_size; });
     std::ranges::sort(ids);
     for (size_t begin = 0, end = 0; begin < ids.size(); begin = end) {
       while (end < ids.size() && ids[end] == ids[begin]) ++end;
@@ -42,20 +37,28 @@ Places occurrences(std::span<const SequenceView> rows, PresentTokens said, int64
   return places;
 }
 
-/// The tokens that would complete n tokens that were said before.
-Places repetitions(std::span<const SequenceView> rows, PresentTokens said, int64_t n, int64_t vocab_size) {
+/// The tokens that would complete n tokens of `earlier` after those of `said`.
+Places repetitions(std::span<const SequenceView> rows, const SaidTokens& said, const SaidTokens& earlier,
+                   int64_t n, int64_t vocab_size) {
   Places places;
   const auto before = static_cast<size_t>(n - 1);
   for (size_t b = 0; b < rows.size(); ++b) {
-    const auto ids = said_in(rows[b], said);
-    if (ids.size() < static_cast<size_t>(n)) continue;
+    const auto ids = said.of(rows[b]), from = earlier.of(rows[b]);
+    if (ids.size() < before) continue;
     const auto last = std::span(ids).last(before);
-    for (size_t begin = 0; begin + before < ids.size(); ++begin) {
-      if (std::ranges::equal(std::span(ids).subspan(begin, before), last))
-        places.indices.push_back(static_cast<int64_t>(b) * vocab_size + ids[begin + before]);
+    for (size_t begin = 0; begin + before < from.size(); ++begin) {
+      const int64_t next = from[begin + before];
+      if (next < vocab_size && std::ranges::equal(std::span(from).subspan(begin, before), last))
+        places.indices.push_back(static_cast<int64_t>(b) * vocab_size + next);
     }
   }
   return places;
+}
+
+/// Whether the tokens of `sequence` but for the last one have just been said.
+bool leads_to(const TokenIds& sequence, const TokenIds& said) {
+  const auto before = std::span(sequence).first(sequence.size() - 1);
+  return before.size() <= said.size() && std::ranges::equal(std::span(said).last(before.size()), before);
 }
 
 /// `logits` with `values` at `places`.
@@ -75,6 +78,17 @@ torch::Tensor without(const torch::Tensor& logits, const Places& places) {
 }
 
 }  // namespace
+
+TokenIds SaidTokens::of(const SequenceView& row) const {
+  TokenIds ids = first;
+  if (which != PresentTokens::in_output) ids.insert(ids.end(), row.prompt.begin(), row.prompt.end());
+  if (which != PresentTokens::in_prompt) ids.insert(ids.end(), row.generated.begin(), row.generated.end());
+  return ids;
+}
+
+int64_t SaidTokens::n_before(const SequenceView& row) const {
+  return std::ssize(first) + (which != PresentTokens::in_output ? std::ssize(row.prompt) : 0);
+}
 
 torch::Tensor RepetitionPenalty::process(const torch::Tensor& logits,
                                          std::span<const SequenceView> rows) const {
@@ -97,17 +111,39 @@ torch::Tensor OccurrencePenalty::process(const torch::Tensor& logits,
 }
 
 torch::Tensor NoRepeatNgram::process(const torch::Tensor& logits, std::span<const SequenceView> rows) const {
-  return without(logits, repetitions(rows, said_, n_, logits.size(1)));
+  return without(logits, repetitions(rows, said_, said_, n_, logits.size(1)));
+}
+
+torch::Tensor NoCopiedNgram::process(const torch::Tensor& logits, std::span<const SequenceView> rows) const {
+  return without(logits, repetitions(rows, said_, PresentTokens::in_prompt, n_, logits.size(1)));
+}
+
+torch::Tensor SequenceBiases::process(const torch::Tensor& logits, std::span<const SequenceView> rows) const {
+  std::map<int64_t, double> sums;  // of the places in the flattened logits
+  for (size_t b = 0; b < rows.size(); ++b) {
+    const auto said = said_.of(rows[b]);
+    for (const auto& [tokens, bias] : sequences_) {
+      if (tokens.back() < logits.size(1) && leads_to(tokens, said))
+        sums[static_cast<int64_t>(b) * logits.size(1) + tokens.back()] += bias;
+    }
+  }
+  Places places;
+  for (const auto& [index, sum] : sums) {
+    places.indices.push_back(index);
+    places.numbers.push_back(sum);
+  }
+  if (places.empty()) return logits;
+  const auto indices = places.indices_on(logits.device());
+  const auto added = torch::tensor(places.numbers, logits.dtype()).to(logits.device());
+  return replaced(logits, indices, logits.flatten().index_select(0, indices) + added);
 }
 
 torch::Tensor BadWords::process(const torch::Tensor& logits, std::span<const SequenceView> rows) const {
   Places places;
   for (size_t b = 0; b < rows.size(); ++b) {
-    const auto said = said_in(rows[b], said_);
+    const auto said = said_.of(rows[b]);
     for (const auto& word : words_) {
-      const auto before = std::span(word).first(word.size() - 1);
-      if (word.back() >= logits.size(1) || before.size() > said.size()) continue;
-      if (std::ranges::equal(std::span(said).last(before.size()), before))
+      if (word.back() < logits.size(1) && leads_to(word, said))
         places.indices.push_back(static_cast<int64_t>(b) * logits.size(1) + word.back());
     }
   }

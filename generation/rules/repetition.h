@@ -13,8 +13,21 @@ namespace zoo {
 
 /// The tokens that count as said before.
 enum class PresentTokens {
-  in_output,           // for a model that answers or translates: it may use the words of its source
-  in_prompt_or_output  // for a model that continues its prompt
+  in_output,            // for a model that answers or translates: it may use the words of its source
+  in_prompt_or_output,  // for a model that continues its prompt
+  in_prompt
+};
+
+/// The tokens of a sequence that count as said before, in their order.
+struct SaidTokens {
+  /// `begin` stands before all others: what the decoder of an encoder-decoder reads before an output.
+  SaidTokens(PresentTokens present, TokenIds begin = {}) : which(present), first(std::move(begin)) {}
+  TokenIds of(const SequenceView& row) const;
+  /// The same without generated tokens: how many there are.
+  int64_t n_before(const SequenceView& row) const;
+
+  PresentTokens which;
+  TokenIds first;
 };
 
 /// Divides the positive scores of tokens that were said before by `penalty`, and multiplies the negative ones
@@ -22,12 +35,12 @@ enum class PresentTokens {
 /// makes repetition less likely.
 class RepetitionPenalty final : public LogitsProcessor {
  public:
-  RepetitionPenalty(double penalty, PresentTokens said) : penalty_(penalty), said_(said) {}
+  RepetitionPenalty(double penalty, SaidTokens said) : penalty_(penalty), said_(std::move(said)) {}
   torch::Tensor process(const torch::Tensor& logits, std::span<const SequenceView> rows) const override;
 
  private:
   double penalty_;
-  PresentTokens said_;
+  SaidTokens said_;
 };
 
 /// Subtracts presence + frequency · n from the score of each token that occurs n > 0 times in the output, as
@@ -46,24 +59,56 @@ class OccurrencePenalty final : public LogitsProcessor {
 /// n ≥ 1.
 class NoRepeatNgram final : public LogitsProcessor {
  public:
-  NoRepeatNgram(int64_t n, PresentTokens said) : n_(n), said_(said) {}
+  NoRepeatNgram(int64_t n, SaidTokens said) : n_(n), said_(std::move(said)) {}
   torch::Tensor process(const torch::Tensor& logits, std::span<const SequenceView> rows) const override;
 
  private:
   int64_t n_;
-  PresentTokens said_;
+  SaidTokens said_;
+};
+
+/// The same for n tokens that follow each other in the prompt: what answers it does not copy them
+/// (`encoder_no_repeat_ngram_size` in Hugging Face transformers).
+class NoCopiedNgram final : public LogitsProcessor {
+ public:
+  NoCopiedNgram(int64_t n, SaidTokens said) : n_(n), said_(std::move(said)) {}
+  torch::Tensor process(const torch::Tensor& logits, std::span<const SequenceView> rows) const override;
+
+ private:
+  int64_t n_;
+  SaidTokens said_;
 };
 
 /// Forbids the last token of each of `words` where its other tokens have just been said (`bad_words_ids` in
 /// Hugging Face transformers). Where this would leave no token, it forbids none. No word is empty.
 class BadWords final : public LogitsProcessor {
  public:
-  BadWords(std::vector<TokenIds> words, PresentTokens said) : words_(std::move(words)), said_(said) {}
+  BadWords(std::vector<TokenIds> words, SaidTokens said) : words_(std::move(words)), said_(std::move(said)) {}
   torch::Tensor process(const torch::Tensor& logits, std::span<const SequenceView> rows) const override;
 
  private:
   std::vector<TokenIds> words_;
-  PresentTokens said_;
+  SaidTokens said_;
+};
+
+/// Tokens that follow each other, and what is added to the score of the last one.
+struct BiasedSequence {
+  TokenIds tokens;  // not empty
+  double bias;
+};
+
+/// Adds to the score of the last token of each sequence where its other tokens have just been said
+/// (`sequence_bias` in Hugging Face transformers; of single tokens, `logit_bias` of OpenAI). Ids that the
+/// output layer lacks need no rule.
+class SequenceBiases final : public LogitsProcessor {
+ public:
+  SequenceBiases(std::vector<BiasedSequence> sequences, SaidTokens said)
+      : sequences_(std::move(sequences)), said_(std::move(said)) {}
+  torch::Tensor process(const torch::Tensor& logits, std::span<const SequenceView> rows) const override;
+
+ private:
+  std::vector<BiasedSequence> sequences_;
+  SaidTokens said_;
 };
 
 }  // namespace zoo

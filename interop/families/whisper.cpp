@@ -43,7 +43,7 @@ void read_whisper(ForeignConfig& from, Experiment& to) {
                "use_weighted_layer_sum", "classifier_proj_size", "apply_spec_augment", "mask_time_prob",
                "mask_time_length", "mask_time_min_masks", "mask_feature_prob", "mask_feature_length",
                "mask_feature_min_masks", "median_filter_width"});
-  if (to.generation.max_new_tokens == GenerationConfig().max_new_tokens)
+  if (!to.generation.max_new_tokens && !to.generation.max_length)
     to.generation.max_new_tokens = model.max_positions;
   auto& data = to.data.audio;
   data.n_mels = *audio.n_mels;

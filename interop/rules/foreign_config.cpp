@@ -129,6 +129,10 @@ void ForeignConfig::ignore(std::initializer_list<std::string_view> keys) {
   for (const auto key : keys) accounted_.emplace(key);
 }
 
+void ForeignConfig::ignore_keys_of(const ForeignConfig& other) {
+  accounted_.insert(other.accounted_.begin(), other.accounted_.end());
+}
+
 void ForeignConfig::require(std::string_view key, const nlohmann::json& value) {
   const auto* found = find(key);
   if (found && *found != value) fail(key, fmt::format("only {} is supported", shown(value)));

@@ -44,6 +44,8 @@ class ForeignConfig {
   bool has(std::string_view key) const;
   /// These keys may have any value.
   void ignore(std::initializer_list<std::string_view> keys);
+  /// The same for the keys that `other` accounts for, whether it has them or not.
+  void ignore_keys_of(const ForeignConfig& other);
   /// A key must have this value if it is there and not null; another one is not supported.
   void require(std::string_view key, const nlohmann::json& value);
   /// Throws CheckpointError for the first key that was neither read, ignored nor required, unless its value

@@ -56,7 +56,7 @@ TextParameters read_text_parameters(RequestFields& fields, const ApiLimits& limi
   }
   read.max_tokens = fields.integer("max_tokens", 0, limits.most_tokens);
   read.n = fields.integer("n", 1, limits.most_outputs);
-  read.seed = fields.integer("seed", 0, INT64_MAX);
+  read.seed = fields.integer("seed", INT64_MIN, INT64_MAX);
   read.temperature = fields.number("temperature", 0, most_temperature);
   read.top_p = fields.number("top_p", 0, 1);
   if (read.top_p == 0.0) fields.fail("top_p", "must be above 0");

@@ -62,8 +62,9 @@ std::optional<int64_t> RequestFields::integer(const std::string& key, int64_t le
   const bool is_in = value->is_number_integer() && !is_too_large && value->get<int64_t>() >= least &&
                      value->get<int64_t>() <= most;
   if (!is_in) {
-    fail(key, most == INT64_MAX ? fmt::format("must be a whole number of at least {}", least)
-                                : fmt::format("must be a whole number from {} to {}", least, most));
+    fail(key, most < INT64_MAX    ? fmt::format("must be a whole number from {} to {}", least, most)
+              : least > INT64_MIN ? fmt::format("must be a whole number of at least {}", least)
+                                  : "must be a whole number of 64 bits");
   }
   return value->get<int64_t>();
 }

@@ -28,7 +28,9 @@ std::vector<std::string> transcribe_by_decoder(Model& model, const Task& task, c
                                                GenerationConfig options) {
   options.num_samples = 1;
   if (options.beam == 1) options.temperature = 0;
-  options.max_new_tokens = std::min(options.max_new_tokens, task.experiment().data.sequence_length);
+  constexpr int64_t n_before = 1;  // what the decoder reads first
+  options.max_new_tokens =
+      std::min(most_new_tokens(options, n_before), task.experiment().data.sequence_length);
   Batch sources;
   for (const char* const name : {fields::kSpectrograms, fields::kFrames}) {
     if (recordings.fields.contains(name)) sources.fields[name] = recordings.field(name);

@@ -179,6 +179,7 @@ TaskType language_modeling() {
       .key = "bits_per_decoded_byte", .label = "bits per decoded byte", .other_key = "bits_per_byte"};
   type.has_lengths = true;
   type.has_windows = true;
+  type.search = UsualSearch::sampling;
   type.make = make_language_modeling;
   type.validate = validate_language_modeling;
   type.purpose = [](const Experiment&, int64_t vocab_size) -> std::optional<ModelPurpose> {

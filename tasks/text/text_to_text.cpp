@@ -134,6 +134,7 @@ TaskType text_to_text() {
                            .label = "bits per decoded byte of the target",
                            .other_key = "bits_per_byte"};
   type.translates = true;
+  type.search = UsualSearch::beams;
   type.make = make_text_to_text;
   type.validate = validate_text_to_text;
   type.purpose = [](const Experiment&, int64_t vocab_size) -> std::optional<ModelPurpose> {

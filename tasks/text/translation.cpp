@@ -15,8 +15,9 @@ namespace {
 GenerationConfig best_output(const DataConfig& data, GenerationConfig options) {
   options.num_samples = 1;
   if (options.beam == 1) options.temperature = 0;
-  options.max_new_tokens =
-      std::min(options.max_new_tokens, data.target_length.value_or(data.sequence_length));
+  constexpr int64_t n_before = 1;  // what the decoder reads first
+  options.max_new_tokens = std::min(most_new_tokens(options, n_before),
+                                    data.target_length.value_or(data.sequence_length));
   return options;
 }
 

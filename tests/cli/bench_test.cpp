@@ -182,7 +182,7 @@ TEST_F(Bench, MeasuresAnswersToPromptsOfAFile) {
   ASSERT_EQ(zoo("train translator.yaml --device cpu --out run").code, 0);
   dir().write("prompts.txt", "a b c\nb c\nc a b\n");
   const std::string prompts = "run --input prompts.txt --max-new-tokens 4 ";
-  const auto greedy = json::parse(bench(prompts + "--batch-size 1 2 8 --json"))["generation"];
+  const auto greedy = json::parse(bench(prompts + "--beam 1 --batch-size 1 2 8 --json"))["generation"];
   ASSERT_EQ(greedy.size(), 3U);
   for (const auto& [place, n] : std::map<size_t, int>{{0, 1}, {1, 2}, {2, 3}}) {
     const auto& measured = greedy[place];

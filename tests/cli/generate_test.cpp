@@ -152,6 +152,9 @@ TEST(Generate, ShowsAPromptBeforeItsContinuationStreamedOrNot) {
   EXPECT_EQ(generate("decoder --prompt 'to be' --seed 3").out, "to be" + text + "\n");
   EXPECT_EQ(generate("decoder --prompt 'to be' --seed 3 --stream").out, "to be" + text + "\n");
   EXPECT_NE(generate("decoder --prompt 'to be' --seed 4").out, "to be" + text + "\n");
+  EXPECT_EQ(generate("decoder --prompt 'to be' --seed -1").out,
+            generate("decoder --prompt 'to be' --seed=-1 --stream").out);
+  expect_one_line(generate("decoder --prompt 'to be' --seed x"), "'x' is not a whole number of 64 bits");
   EXPECT_EQ(generate("decoder --prompt-ids 1,2 --max-new-tokens 1 --temperature 0").out.size(), 4U);
 }
 

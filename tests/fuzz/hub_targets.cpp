@@ -85,6 +85,12 @@ Seeds companion_seeds() {
 "repetition_penalty": 1.1, "no_repeat_ngram_size": 3, "min_new_tokens": 1, "max_new_tokens": 5,
 "bos_token_id": 3, "pad_token_id": 0, "eos_token_id": [3, 2], "forced_bos_token_id": 1, "forced_eos_token_id": 2,
 "bad_words_ids": [[1], [2]], "suppress_tokens": [0], "transformers_version": "5.0.0"})",
+          R"(gpt2 generation_config.json
+{"max_length": 9, "min_length": 2, "bad_words_ids": [[1], [2, 1]], "sequence_bias": [[[1, 2], -1.5], [[0], 2.0]],
+"exponential_decay_length_penalty": [2, 1.5], "encoder_repetition_penalty": 1.2, "encoder_no_repeat_ngram_size": 2,
+"epsilon_cutoff": 0.001, "eta_cutoff": 0.002, "num_return_sequences": 2, "num_beams": 2, "renormalize_logits": true,
+"stop_strings": ["a", "b"], "guidance_scale": 1.0, "penalty_alpha": 0.0, "force_bos_token_to_be_generated": true,
+"cache_implementation": "hybrid", "_from_model_config": true, "remove_invalid_values": true})",
           R"(whisper generation_config.json
 {"decoder_start_token_id": 2, "eos_token_id": 3, "begin_suppress_tokens": [1, 3],
 "suppress_tokens": [2], "forced_decoder_ids": [[1, 0], [2, null], [3, 1]], "no_timestamps_token_id": 1,

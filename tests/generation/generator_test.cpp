@@ -581,6 +581,94 @@ TEST(Generator, BadWordsAndEarlyEndsAreNotSaid) {
   }
 }
 
+// A decoder's prompt counts for lengths and leaves a place for a forced first token only if it is one token;
+// of a model that answers, the first token that its decoder reads counts. A batch has both kinds of prompts.
+TEST(Generator, CountsLengthsAsTransformersDoes) {
+  const auto tokenizer = letters();
+  const int64_t eos = tokenizer->special().eos, b = tokenizer->encode("b").front();
+  for (const auto architecture : {Architecture::decoder, Architecture::encoder_decoder}) {
+    const auto model = text_model(small_config(architecture), *tokenizer);
+    const Generator generator(*model, *tokenizer);
+    const std::vector<TokenIds> prompts = {tokenizer->encode("a"), tokenizer->encode("abcab")};
+    for (const int64_t beam : {1, 3}) {
+      for (size_t p = 0; p < prompts.size(); ++p) {
+        const bool continues = architecture == Architecture::decoder;
+        const int64_t before = continues ? std::ssize(prompts[p]) : 1;
+        const auto written = [&](GenerationConfig options) {
+          options.beam = beam;
+          options.temperature = 0;
+          return generator.generate(prompts, options)[p].outputs.front();
+        };
+        const auto longest = written({.max_length = 9, .min_length = 9});
+        EXPECT_EQ(std::ssize(longest.ids), 9 - before);
+        EXPECT_EQ(std::ranges::count(longest.ids, eos), 0);
+        EXPECT_EQ(std::ssize(written({.max_new_tokens = 4, .max_length = 9, .min_new_tokens = 4}).ids), 4);
+        GenerationConfig forcing{.max_length = 8,
+                                 .min_length = 20,
+                                 .suppress_first_tokens = {longest.ids.front()},
+                                 .forced_last_token = eos};
+        const auto free = written(forcing);
+        forcing.forced_first_token = b;
+        const auto forced = written(forcing);
+        EXPECT_EQ(std::ssize(forced.ids), 8 - before);
+        EXPECT_EQ(forced.ids.back(), eos);
+        EXPECT_NE(free.ids.front(), longest.ids.front());
+        if (before == 1) {
+          EXPECT_EQ(forced.ids.front(), b);
+          EXPECT_NE(forced.ids[1], longest.ids.front()) << "the first token that is not forced";
+        } else {
+          EXPECT_EQ(forced.ids, free.ids);
+        }
+        const auto endless = written({.max_new_tokens = 6,
+                                      .ignore_eos = true,
+                                      .sequence_biases = {{.tokens = {eos}, .bias = 100}}});
+        EXPECT_EQ(endless.ids, TokenIds(6, eos));
+        EXPECT_EQ(endless.end, OutputEnd::length);
+      }
+    }
+  }
+  const auto model = text_model(small_config(Architecture::decoder), *tokenizer);
+  EXPECT_THAT(message_of<UsageError>([&] {
+                Generator(*model, *tokenizer).generate(std::vector<std::string>{"abc"}, {.max_length = 3});
+              }),
+              HasSubstr("max_length 3 leaves no room for an output, because 3 tokens are there before it"));
+}
+
+// The rules look at each row by itself: in a batch, with proposals, as a stream, an output is the same.
+TEST(Generator, AppliesRulesByRow) {
+  const auto tokenizer = letters();
+  const auto model = text_model(small_config(Architecture::decoder), *tokenizer);
+  const Generator generator(*model, *tokenizer);
+  const auto ids = tokenizer->encode("abc");
+  const GenerationConfig options{.max_length = 16,
+                                 .temperature = 0.9,
+                                 .epsilon_cutoff = 0.01,
+                                 .eta_cutoff = 0.02,
+                                 .seed = -3,
+                                 .min_length = 9,
+                                 .sequence_biases = {{.tokens = {ids[0], ids[1]}, .bias = 2},
+                                                     {.tokens = {ids[1], ids[2]}}},
+                                 .forced_first_token = ids[2],
+                                 .forced_last_token = tokenizer->special().eos,
+                                 .encoder_repetition_penalty = 1.5,
+                                 .encoder_no_repeat_ngram_size = 3,
+                                 .exponential_decay_length_penalty = {2, 1.1},
+                                 .renormalize_logits = true};
+  auto proposing = options;
+  proposing.prompt_lookup = 4;
+  const std::vector<std::string> prompts = {"a", "abcabcab", "bc", "aaaaaa"};
+  const auto together = generator.generate(prompts, options), proposed = generator.generate(prompts, proposing);
+  for (size_t p = 0; p < prompts.size(); ++p) {
+    const auto& output = together[p].outputs.front();
+    EXPECT_EQ(proposed[p].outputs.front().ids, output.ids);
+    std::string streamed;
+    for (const auto& piece : generator.stream(prompts[p], options, {.prompt = p})) streamed += piece;
+    EXPECT_EQ(streamed, output.text);
+    for (size_t i = 1; i < output.ids.size(); ++i)
+      EXPECT_FALSE(output.ids[i - 1] == ids[1] && output.ids[i] == ids[2]) << "bc in " << output.text;
+  }
+}
+
 TEST(Generator, SaysWhyAnOutputEnded) {
   const auto tokenizer = letters();
   const auto model = text_model(small_config(Architecture::decoder), *tokenizer);
@@ -663,6 +751,10 @@ TEST(GenerationConfig, ChecksMethodsAgainstEachOther) {
               HasSubstr("4 is more than max_new_tokens 3"));
   EXPECT_THAT(problem({.bad_words = {"a", ""}}), HasSubstr("bad_words: has an empty text"));
   EXPECT_THAT(problem({.typical_p = 0}), HasSubstr("typical_p is 0"));
+  EXPECT_THAT(problem({.sequence_biases = {{.tokens = {1}, .bias = 1e9}}}), HasSubstr("bias is 1000000000"));
+  EXPECT_THAT(problem({.sequence_biases = {{}}}), HasSubstr("has a sequence without tokens"));
+  EXPECT_THAT(problem({.exponential_decay_length_penalty = {1}}), HasSubstr("must be [start, factor]"));
+  EXPECT_EQ(problem({.max_length = 500, .seed = -1, .min_new_tokens = 300}), "no error");
 }
 
 TEST(GenerationConfig, IsReadAndWritten) {
@@ -682,6 +774,16 @@ TEST(GenerationConfig, IsReadAndWritten) {
   ConfigFile::parse(dump_config(config), "dump").read(copy);
   EXPECT_EQ(copy.stop, config.stop);
   EXPECT_EQ(copy.min_p, 0.1);
+  ConfigFile::parse("sequence_biases: [{tokens: [5, 6], bias: 2.5}, {tokens: [7]}]\nmax_length: 9\nseed: -1\n",
+                    "test")
+      .read(config);
+  ConfigFile::parse(dump_config(config), "dump").read(copy);
+  ASSERT_EQ(copy.sequence_biases.size(), 2U);
+  EXPECT_THAT(copy.sequence_biases[0].tokens, ElementsAre(5, 6));
+  EXPECT_EQ(copy.sequence_biases[0].bias, 2.5);
+  EXPECT_FALSE(copy.sequence_biases[1].bias || copy.max_new_tokens);
+  EXPECT_EQ(copy.max_length, 9);
+  EXPECT_EQ(copy.seed, -1);
   ConfigFile::parse("early_stopping: true\n", "test").read(config);
   EXPECT_EQ(config.early_stopping, EarlyStopping::first_finished);
   EXPECT_THROW(ConfigFile::parse("early_stopping: sometimes\n", "test").read(config), ConfigError);

@@ -1,4 +1,5 @@
 #include "generation/rules/logits_processors.h"
+#include "generation/rules/repetition.h"
 
 #include <limits>
 #include <vector>
@@ -111,9 +112,11 @@ TEST(SuppressTokens, ForbidsIdsAndWhatIsAboveTheVocabulary) {
   EXPECT_THAT(kept_by(SuppressTokens({}, 4, torch::kCPU), {1, 2, 3, 4}), ElementsAre(true, true, true, true));
 }
 
-TEST(TokenBiases, AreAddedToTheScoresOfTheirTokens) {
+TEST(SequenceBiases, AreAddedToTheScoresOfTokensThatCompleteThem) {
   const auto input = row({1, 2, 3});
-  EXPECT_TRUE(torch::equal(TokenBiases({0, 2, 7}, {4, -1, 9}).process(input, {}), row({5, 2, 2})));
+  const SequenceView view{.prompt = {}, .generated = {}};
+  const SequenceBiases single({{{0}, 4}, {{2}, -1}, {{7}, 9}}, PresentTokens::in_output);
+  EXPECT_TRUE(torch::equal(single.process(input, {&view, 1}), row({5, 2, 2})));
   EXPECT_TRUE(torch::equal(input, row({1, 2, 3}))) << "the input was changed";
 }
 

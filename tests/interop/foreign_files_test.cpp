@@ -246,6 +246,112 @@ TEST(ForeignLinks, AreFollowedWithinTheDirectoryAndTheHubsCache) {
   EXPECT_THAT(tiny.problem(), HasSubstr("a link that leads out of the directory, which is not followed"));
 }
 
+/// What generation_config.json makes of `generation:`; the message if it is refused.
+class GenerationFile {
+ public:
+  GenerationConfig read(const Json& file) {
+    tiny_.write("generation_config.json", file.dump());
+    return read_foreign_experiment(tiny_.path()).generation;
+  }
+  std::string problem(const Json& file) {
+    return message_of<Error>([&] { read(file); });
+  }
+  TinyLlama& tiny() { return tiny_; }
+
+ private:
+  TinyLlama tiny_;
+};
+
+TEST(GenerationFiles, AreReadWhole) {
+  GenerationFile files;
+  const auto options = files.read({{"max_length", 7},
+                                   {"min_length", 3},
+                                   {"bad_words_ids", {{1}, {2, 3}, {4}}},
+                                   {"suppress_tokens", {0}},
+                                   {"sequence_bias", {{{1, 2}, 1.5}}},
+                                   {"eos_token_id", 4},
+                                   {"encoder_repetition_penalty", 1.2},
+                                   {"encoder_no_repeat_ngram_size", 2},
+                                   {"exponential_decay_length_penalty", {2, 1.5}},
+                                   {"do_sample", true},
+                                   {"epsilon_cutoff", 0.01},
+                                   {"eta_cutoff", 0.02},
+                                   {"num_return_sequences", 2},
+                                   {"renormalize_logits", true},
+                                   {"stop_strings", "c"},
+                                   {"guidance_scale", 1.0},
+                                   {"watermarking_config", nullptr},
+                                   {"cache_implementation", "static"},
+                                   {"remove_invalid_values", true}});
+  EXPECT_EQ(options.max_length, 7);
+  EXPECT_FALSE(options.max_new_tokens);
+  EXPECT_EQ(options.min_length, 3);
+  EXPECT_THAT(options.suppress_tokens, ElementsAre(0, 1)) << "an end token is no bad word";
+  ASSERT_EQ(options.sequence_biases.size(), 2U);
+  EXPECT_THAT(options.sequence_biases[0].tokens, ElementsAre(2, 3));
+  EXPECT_FALSE(options.sequence_biases[0].bias);
+  EXPECT_EQ(options.sequence_biases[1].bias, 1.5);
+  EXPECT_EQ(options.encoder_repetition_penalty, 1.2);
+  EXPECT_EQ(options.encoder_no_repeat_ngram_size, 2);
+  EXPECT_THAT(options.exponential_decay_length_penalty, ElementsAre(2, 1.5));
+  EXPECT_EQ(options.epsilon_cutoff, 0.01);
+  EXPECT_EQ(options.eta_cutoff, 0.02);
+  EXPECT_EQ(options.num_samples, 2);
+  EXPECT_TRUE(options.renormalize_logits);
+  EXPECT_THAT(options.stop, ElementsAre("c"));
+  EXPECT_FALSE(options.ignore_eos);
+  const auto greedy = files.read({{"epsilon_cutoff", 0.01}, {"temperature", 0.5}, {"top_h", 0.4}});
+  EXPECT_EQ(greedy.temperature, 0);
+  EXPECT_EQ(greedy.epsilon_cutoff, 0);
+}
+
+TEST(GenerationFiles, ReplaceTheKeysOfTheModelsConfiguration) {
+  GenerationFile files;
+  files.tiny().config().update({{"forced_bos_token_id", 1},
+                                {"num_beams", 3},
+                                {"suppress_tokens", {2}},
+                                {"bad_words_ids", {{0}}},
+                                {"min_length", 5}});
+  files.tiny().save();
+  const auto old = read_foreign_experiment(files.tiny().path()).generation;
+  EXPECT_EQ(old.beam, 3);
+  EXPECT_EQ(old.min_length, 5);
+  EXPECT_EQ(old.forced_first_token, 1);
+  EXPECT_THAT(old.suppress_tokens, ElementsAre(2, 0));
+  EXPECT_FALSE(old.ignore_eos);
+  const auto own = files.read({{"num_beams", 2}});
+  EXPECT_EQ(own.beam, 2);
+  EXPECT_EQ(own.min_length, 0);
+  EXPECT_FALSE(own.forced_first_token);
+  EXPECT_THAT(own.suppress_tokens, ElementsAre());
+  EXPECT_TRUE(own.ignore_eos) << "eos_token_id of config.json does not count";
+}
+
+TEST(GenerationFiles, WithUnknownKeysAreRefused) {
+  GenerationFile files;
+  EXPECT_THAT(files.problem({{"temperatur", 2}}),
+              HasSubstr("generation_config.json: temperatur is 2: this key is not known"));
+  const Json refused = {{"guidance_scale", 1.5},
+                        {"watermarking_config", {{"bias", 2.0}}},
+                        {"penalty_alpha", 0.6},
+                        {"dola_layers", "high"},
+                        {"force_words_ids", {{1}}},
+                        {"token_healing", true},
+                        {"max_time", 1.0},
+                        {"early_stopping", "sometimes"},
+                        {"bad_words_ids", {{}}},
+                        {"sequence_bias", {{"(1,)", 1.0}}},
+                        {"exponential_decay_length_penalty", {1}},
+                        {"forced_eos_token_id", {1, 2}},
+                        {"lang_to_id", {{"<|en|>", 1}}},
+                        {"eos_token_id", -2}};
+  for (const auto& [key, value] : refused.items())
+    EXPECT_THAT(files.problem({{key, value}}), HasSubstr("generation_config.json: " + key + " is ")) << value;
+  EXPECT_THAT(files.problem({{"do_sample", true}, {"num_beams", 2}}),
+              HasSubstr("beams that sample are not supported"));
+  EXPECT_THAT(files.problem({{"do_sample", true}, {"top_h", 0.5}}), HasSubstr("top_h is 0.5"));
+}
+
 TEST(ForeignDirectory, WithOtherFilesOfWeightsSaysWhatToDo) {
   TinyLlama tiny;
   fs::remove(tiny.path() / "model.safetensors");

@@ -4,7 +4,9 @@
 
 #include <fmt/format.h>
 
+#include "checkpoints/run.h"
 #include "generation/beam_search.h"
+#include "generation/generator.h"
 #include "generation/rules/logits_processors.h"
 #include "generation/rules/repetition.h"
 #include "models/families/families.h"
@@ -117,10 +119,54 @@ TEST_F(LogitsProcessorsParity, OfEachRuleAlone) {
   const std::vector<TokenIds> words = {
       {3}, {rows[0].back(), 4}, {rows[1][rows[1].size() - 2], rows[1].back(), 5}, {7, 7, 7, 7, 7, 7, 7}};
   check("bad_words", BadWords(words, PresentTokens::in_prompt_or_output));
-  check("min_new_tokens", MinNewTokens(8, {2, 6}));
+  constexpr int64_t n_said = 12;
+  check("min_new_tokens",
+        ForbiddenTokens({2, 6}, [](const SequenceView& row) { return row.generated.size() < 8; }));
+  const SaidTokens all = PresentTokens::in_prompt_or_output;
+  check("min_length", ForbiddenTokens({2, 6}, [&](const SequenceView& row) {
+          return all.n_before(row) + std::ssize(row.generated) < n_said + 1;
+        }));
+  check("forced", ForcedToken(4, [](const SequenceView&) { return true; }));
+  check("length decay", LengthDecay(4, 1.7, {2, 6}));
+  for (const double penalty : {0.5, 3.0}) {
+    check(fmt::format("encoder_repetition_penalty {:g}", penalty),
+          RepetitionPenalty(1 / penalty, PresentTokens::in_prompt));
+  }
+  for (const int64_t n : {1, 2}) {
+    check(fmt::format("encoder_no_repeat_ngram_size {}", n), NoCopiedNgram(n, PresentTokens::in_output));
+  }
+  const auto biases = std::vector<BiasedSequence>{
+      {words[0], 1.5}, {words[1], -2}, {words[2], 4}, {words[3], 9}, {{rows[0].back(), 3}, 0.5}};
+  check("sequence_bias", SequenceBiases(biases, all));
+  for (const double cutoff : {0.05, 0.3}) {
+    check(fmt::format("epsilon_cutoff {:g}", cutoff), EpsilonCutoff(cutoff));
+    check(fmt::format("eta_cutoff {:g}", cutoff), EtaCutoff(cutoff));
+  }
+  check("renormalised", Renormalised());
   EXPECT_EQ(n_cases + 1, reference.names("output/").size()) << "temperature is below";
   const auto tempered = Temperature(0.7).process(scores, views).softmax(1);
   expect_close(tempered, reference.output("temperature 0.7").softmax(1), "temperature");
+}
+
+/// Directories whose generation_config.json or config.json names rules, opened as the commands open them.
+TEST_F(LogitsProcessorsParity, AsFilesNameThem) {
+  for (const std::string name : {"answers", "continuations"}) {
+    ReferenceCase reference(file(name));
+    for (const auto& place : reference.names("output/")) {
+      SCOPED_TRACE(place);
+      const auto dir = file(name).parent_path() / place.substr(0, place.find('/'));
+      const auto run = Run::open(dir);
+      const Generator generator(run.model(), run.tokenizer());
+      const auto found = generator.generate(std::vector<TokenIds>{to_ids(reference.input(place))},
+                                            run.experiment().generation);
+      const auto expected = reference.output(place);
+      ASSERT_EQ(std::ssize(found.front().outputs), expected.size(0));
+      for (int64_t i = 0; i < expected.size(0); ++i) {
+        const auto row = expected[i].masked_select(expected[i] >= 0);  // -1 follows the end
+        EXPECT_EQ(found.front().outputs[static_cast<size_t>(i)].ids, to_ids(row)) << "output " << i;
+      }
+    }
+  }
 }
 
 TEST_F(LogitsProcessorsParity, InSearchesOfADecoder) { check_searches("gpt2_rules", small_gpt2()); }

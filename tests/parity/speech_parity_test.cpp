@@ -73,7 +73,8 @@ TEST_F(SpeechParity, Whisper) {
   const auto rules = [&] {
     LogitsProcessors list;
     list.push_back(std::make_unique<SuppressTokens>(TokenIds{3, 11}, vocab_size, torch::kCPU));
-    list.push_back(std::make_unique<MinNewTokens>(1, TokenIds{2, 7}));
+    list.push_back(std::make_unique<ForbiddenTokens>(
+        TokenIds{2, 7}, [](const SequenceView& row) { return row.generated.empty(); }));
     return list;
   };
   const auto n_rows = spectrograms.size(0);

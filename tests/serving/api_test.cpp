@@ -4,6 +4,7 @@
 
 #include <zlib.h>
 
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -116,6 +117,15 @@ TEST_F(ApiTest, TellsItsHealthAndItsModels) {
   const auto unknown = client.get("/v1/models/none");
   EXPECT_EQ(unknown.status, 404);
   EXPECT_EQ(unknown.json()["error"]["code"], "model_not_found");
+}
+
+// OpenAI's seed is a signed number, and clients send -1.
+TEST_F(ApiTest, TakesANegativeSeedAsOneLikeOthers) {
+  for (const int64_t seed : {int64_t{-1}, std::numeric_limits<int64_t>::min()}) {
+    const auto first = complete({{"seed", seed}, {"temperature", 1}}).json();
+    EXPECT_EQ(first["zoo"]["seed"], seed);
+    EXPECT_EQ(complete({{"seed", seed}, {"temperature", 1}}).json()["choices"], first["choices"]);
+  }
 }
 
 TEST_F(ApiTest, CompletesAPrompt) {
@@ -330,7 +340,8 @@ TEST_F(ApiTest, WrongRequestsGetOneLineThatSaysWhatIsWrong) {
   const auto too_long = client.post("/v1/completions", completion({{"prompt", std::string(257, 'a')}}));
   EXPECT_EQ(too_long.json()["error"]["code"], "context_length_exceeded");
   EXPECT_EQ(error({{"logprobs", 21}}), "logprobs must be a whole number from 0 to 20");
-  EXPECT_EQ(error({{"seed", 1.5}}), "seed must be a whole number of at least 0");
+  EXPECT_EQ(error({{"seed", 1.5}}), "seed must be a whole number of 64 bits");
+  EXPECT_EQ(error({{"seed", uint64_t{1} << 63}}), "seed must be a whole number of 64 bits");
   EXPECT_EQ(error({{"stop", {""}}}), "stop must have texts of 1 to 1000 bytes");
   EXPECT_EQ(error({{"max_tokens", 0}}), "max_tokens must be at least 1 without echo");
   EXPECT_THAT(error({{"regex", "("}}), HasSubstr("regex"));

@@ -51,6 +51,33 @@ TEST(Experiment, FamiliesBringTheirDefaults) {
   EXPECT_EQ(dump_config(parse_experiment(text, "dump.yaml")), text);
 }
 
+// What users of a task expect where the file says nothing: translations are searched for, texts are drawn.
+TEST(Experiment, TasksBringTheirDefaultsOfGeneration) {
+  const auto generation = [](const std::string& task, const std::string& keys = "") {
+    const auto model = task == "text_to_text" ? "\nmodel: {architecture: encoder_decoder}" : "";
+    const auto text = "task: " + task + model + (keys.empty() ? "" : "\ngeneration: {" + keys + "}");
+    return parse_experiment(text, "x.yaml").generation;
+  };
+  const auto expect = [&](const GenerationConfig& found, int64_t beam, double temperature) {
+    EXPECT_EQ(found.beam, beam);
+    EXPECT_EQ(found.temperature, temperature);
+  };
+  expect(generation("language_modeling"), 1, 1);
+  expect(generation("text_to_text"), 4, 0);
+  expect(generation("text_to_text", "max_new_tokens: 9"), 4, 0);
+  expect(generation("text_to_text", "beam: 1"), 1, 0);
+  expect(generation("text_to_text", "beam: 7"), 7, 0);
+  expect(generation("text_to_text", "temperature: 0"), 4, 0);
+  expect(generation("text_to_text", "temperature: 0.7"), 1, 0.7);
+  expect(generation("text_to_text", "top_p: 0.9"), 1, 1);
+  expect(generation("text_to_text", "num_samples: 6"), 6, 0);
+  expect(generation("text_to_text", "prompt_lookup: 2"), 1, 0);
+  expect(generation("text_classification"), 1, 0);
+  expect(generation("text_classification", "temperature: 0.5"), 1, 0.5);
+  const auto text = dump_config(parse_experiment("task: text_to_text\nmodel: {architecture: decoder}", "x"));
+  EXPECT_EQ(dump_config(parse_experiment(text, "dump.yaml")), text);
+}
+
 TEST(Experiment, IsNamedAfterItsFileUnlessItSaysAName) {
   const testing::TempDir dir;
   const auto nameless = dir.write("small.v2.yaml", "model: {n_layers: 1}");

@@ -107,7 +107,7 @@ void answer_attention(const ApiContext& context, const ApiCall& call) {
 
 struct TranslateCall {
   std::vector<std::string> texts;
-  int64_t beam = 4;
+  int64_t beam = usual_generation(UsualSearch::beams).beam;
   std::optional<int64_t> max_tokens;
   bool has_alignment = false;
 };
@@ -136,9 +136,11 @@ GenerationConfig options_of(const ServedModel& model, const TranslateCall& call)
   options.num_samples = 1;
   options.prompt_lookup = 0;
   if (call.beam == 1) options.temperature = 0;
-  options.max_new_tokens = std::min(call.max_tokens.value_or(options.max_new_tokens),
-                                    data.target_length.value_or(data.sequence_length));
-  options.min_new_tokens = std::min(options.min_new_tokens, options.max_new_tokens);
+  constexpr int64_t n_before = 1;  // what the decoder reads first
+  const int64_t most = std::min(call.max_tokens.value_or(most_new_tokens(options, n_before)),
+                                data.target_length.value_or(data.sequence_length));
+  options.max_new_tokens = most;
+  options.min_new_tokens = std::min(options.min_new_tokens, most);
   return options;
 }
 

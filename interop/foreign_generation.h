@@ -1,0 +1,27 @@
+#pragma once
+// How the model of a foreign directory generates, as transformers' GenerationConfig says it.
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "generation/generation_config.h"
+#include "interop/rules/foreign_config.h"
+
+namespace zoo {
+
+/// What generation_config.json says, or else config.json, as older versions of transformers wrote it.
+struct ForeignGeneration {
+  GenerationConfig options;
+  int64_t bos = -1, pad = -1, start = -1;  // -1: not given
+  std::vector<int64_t> ends;               // end tokens
+};
+
+/// `files`: the directory's small files. `config`: config.json, whose keys that belong to generation are
+/// accounted for. If there is a generation_config.json, none of them counts: it replaces them as a whole.
+/// Throws CheckpointError for a key that is not known, or whose value is not supported.
+ForeignGeneration read_generation(const std::filesystem::path& dir,
+                                  const std::map<std::string, std::string>& files, ForeignConfig& config);
+
+}  // namespace zoo
