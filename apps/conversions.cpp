@@ -134,7 +134,8 @@ void add_merge(CLI::App& app) {
 void add_import(CLI::App& app) {
   const auto arguments = std::make_shared<ConversionArguments>();
   auto* command = app.add_subcommand(
-      "import", "Make a run from a directory that was downloaded from Hugging Face, or from a file of weights");
+      "import",
+      "Make a run from a directory that was downloaded from Hugging Face, or from a file of weights");
   command
       ->add_option("DIRECTORY", arguments->from,
                    "A directory with config.json and weights, an adapter of PEFT, a GGUF file, or NAME.pt")

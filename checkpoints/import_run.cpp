@@ -23,9 +23,10 @@ namespace fs = std::filesystem;
 ImportedRun import_run(const fs::path& dir, const fs::path& run_dir, const fs::path& base) {
   if (is_run(dir)) throw UsageError(fmt::format("{}: is a run already", dir.string()));
   if (!is_foreign(dir)) {
-    throw UsageError(fmt::format(
-        "{}: neither a directory with a config.json, as in a download from Hugging Face, nor a file of weights",
-        dir.string()));
+    throw UsageError(
+        fmt::format("{}: neither a directory with a config.json, as in a download from Hugging Face, nor a "
+                    "file of weights",
+                    dir.string()));
   }
   if (is_there(run_dir))
     throw UsageError(fmt::format("{}: exists already; name a new directory", run_dir.string()));

@@ -77,7 +77,8 @@ Experiment read_run_experiment(const fs::path& dir) {
   if (!is_run(dir)) {
     std::error_code ignored;
     if (const auto other = other_kind_of(dir))
-      throw CheckpointError(fmt::format("{}: neither a run nor a model that is read: {}", dir.string(), *other));
+      throw CheckpointError(
+          fmt::format("{}: neither a run nor a model that is read: {}", dir.string(), *other));
     throw CheckpointError(fs::exists(dir, ignored)
                               ? fmt::format("{}: not a run: there is no config.yaml in it", dir.string())
                               : fmt::format("{}: no such run; zoo train makes one", dir.string()));
@@ -142,7 +143,8 @@ void write_run(const fs::path& dir, const Experiment& experiment, const Vocabula
   });
 }
 
-Run Run::open(const fs::path& dir, c10::Device device, std::optional<WeightFormat> weights, const fs::path& base) {
+Run Run::open(const fs::path& dir, c10::Device device, std::optional<WeightFormat> weights,
+              const fs::path& base) {
   auto stored = open_stored_model(dir, base);
   Run run;
   run.dir_ = dir;

@@ -58,7 +58,8 @@ class Run {
   /// weights that are not finite.
   /// `base`: of an adapter, see open_stored_model().
   static Run open(const std::filesystem::path& dir, c10::Device device = c10::kCPU,
-                  std::optional<WeightFormat> weights = WeightFormat::fp32, const std::filesystem::path& base = {});
+                  std::optional<WeightFormat> weights = WeightFormat::fp32,
+                  const std::filesystem::path& base = {});
 
   const std::filesystem::path& dir() const { return dir_; }
   const Experiment& experiment() const { return task_->experiment(); }

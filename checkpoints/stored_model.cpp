@@ -161,7 +161,8 @@ Experiment read_stored_experiment(const fs::path& dir) {
 
 StoredModel open_stored_model(const fs::path& dir, const fs::path& base) {
   if (!is_foreign(dir)) {
-    if (!base.empty()) throw UsageError(fmt::format("{}: is no adapter of PEFT, so it has no base", dir.string()));
+    if (!base.empty())
+      throw UsageError(fmt::format("{}: is no adapter of PEFT, so it has no base", dir.string()));
     return open_run_files(dir);
   }
   auto foreign = open_foreign(dir, base);

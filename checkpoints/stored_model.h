@@ -1,6 +1,7 @@
 #pragma once
 // A trained model on the disk, before it is built: a run of ours, a directory in Hugging Face's form, a GGUF
-// file, or a file of weights. All commands that use a trained model open it here, so that they take all of these.
+// file, or a file of weights. All commands that use a trained model open it here, so that they take all of
+// these.
 
 #include <cstdint>
 #include <filesystem>

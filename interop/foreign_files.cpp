@@ -191,9 +191,9 @@ std::shared_ptr<const TensorSource> open_foreign_tensors(const fs::path& dir) {
     if (has_foreign_file(dir, index)) return open_shards(dir, index);
   }
   const auto other = other_kind_of(dir);
-  throw CheckpointError(other ? fmt::format("{}: {}", dir.string(), *other)
-                              : fmt::format("{}: no weights: there is no {}", dir.string(),
-                                            fmt::join(kWeights, ", no ")));
+  throw CheckpointError(
+      other ? fmt::format("{}: {}", dir.string(), *other)
+            : fmt::format("{}: no weights: there is no {}", dir.string(), fmt::join(kWeights, ", no ")));
 }
 
 }  // namespace zoo

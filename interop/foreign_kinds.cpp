@@ -19,14 +19,19 @@ struct OtherKind {
 };
 
 constexpr auto kKinds = std::to_array<OtherKind>({
-    {"model_index.json", "a pipeline of the library diffusers, which has several models: none of its kinds is here"},
-    {"tf_model.h5", "only weights of TensorFlow; transformers 4 converts them: "
-                    "AutoModel.from_pretrained(DIR, from_tf=True).save_pretrained(NEW)"},
-    {"model.ckpt.index", "only weights of TensorFlow 1; a script of transformers 4 converts them: "
-                         "convert_bert_original_tf_checkpoint_to_pytorch.py"},
-    {"flax_model.msgpack", "only weights of Flax; transformers 4 converts them: "
-                           "AutoModel.from_pretrained(DIR, from_flax=True).save_pretrained(NEW)"},
-    {"params.json", "a model in the form of its authors, not of transformers: take the directory with config.json"},
+    {"model_index.json",
+     "a pipeline of the library diffusers, which has several models: none of its kinds is here"},
+    {"tf_model.h5",
+     "only weights of TensorFlow; transformers 4 converts them: "
+     "AutoModel.from_pretrained(DIR, from_tf=True).save_pretrained(NEW)"},
+    {"model.ckpt.index",
+     "only weights of TensorFlow 1; a script of transformers 4 converts them: "
+     "convert_bert_original_tf_checkpoint_to_pytorch.py"},
+    {"flax_model.msgpack",
+     "only weights of Flax; transformers 4 converts them: "
+     "AutoModel.from_pretrained(DIR, from_flax=True).save_pretrained(NEW)"},
+    {"params.json",
+     "a model in the form of its authors, not of transformers: take the directory with config.json"},
 });
 
 /// A file in `dir` or in its folder onnx whose name ends so.
@@ -53,14 +58,16 @@ std::optional<std::string> other_kind_of(const fs::path& dir) {
   for (const auto& kind : kKinds) {
     if (has_file(dir / kind.name)) return fmt::format("{}: {}", kind.name, kind.what);
   }
-  if (const auto name = find_file(dir, ".gguf")) return fmt::format("it has a GGUF file: name the file {}", *name);
+  if (const auto name = find_file(dir, ".gguf"))
+    return fmt::format("it has a GGUF file: name the file {}", *name);
   for (const auto& folder : {dir, dir / "onnx"}) {
     if (find_file(folder, ".onnx"))
       return "only a model for ONNX, which is not read: take the weights in safetensors";
   }
   if (const auto snapshot = find_model_below(dir / "snapshots"))
     return fmt::format("a directory of the Hub's cache: name {}", (dir / "snapshots" / *snapshot).string());
-  if (const auto folder = find_model_below(dir)) return fmt::format("it has models in its folders: name {}", (dir / *folder).string());
+  if (const auto folder = find_model_below(dir))
+    return fmt::format("it has models in its folders: name {}", (dir / *folder).string());
   if (find_file(dir, ".safetensors") || find_file(dir, ".bin"))
     return "weights without the config.json that says of what model they are";
   return std::nullopt;

@@ -46,10 +46,10 @@ ForeignSource open_file_of_weights(const fs::path& path, ForeignParts parts) {
   const auto* const file = dynamic_cast<const PytorchFile*>(source.tensors.get());
   const auto config = file ? nanogpt_config(*file) : std::nullopt;
   if (!config && !has_foreign_file(dir, "config.json")) {
-    throw CheckpointError(
-        fmt::format("{}: weights alone, which do not say of what model they are: put the model's config.json and "
-                    "tokenizer beside the file",
-                    path.string()));
+    throw CheckpointError(fmt::format(
+        "{}: weights alone, which do not say of what model they are: put the model's config.json and "
+        "tokenizer beside the file",
+        path.string()));
   }
   source.files = small_files(dir, parts);
   if (!config) return source;
@@ -60,7 +60,8 @@ ForeignSource open_file_of_weights(const fs::path& path, ForeignParts parts) {
 
 constexpr const char* kAdapterConfig = "adapter_config.json";
 
-/// The directory of the model that an adapter changes. `dir`: of the adapter; `given`: what the user names, or empty.
+/// The directory of the model that an adapter changes. `dir`: of the adapter; `given`: what the user names,
+/// or empty.
 fs::path base_of(const fs::path& dir, const AdapterConfig& config, const fs::path& given) {
   const fs::path named = given.empty() ? fs::path(config.base) : given;
   for (const auto& base : {named, dir / named}) {
@@ -74,7 +75,8 @@ fs::path base_of(const fs::path& dir, const AdapterConfig& config, const fs::pat
 std::shared_ptr<const TensorSource> open_adapter_tensors(const fs::path& dir) {
   for (const char* const name : {"adapter_model.safetensors", "adapter_model.bin"})
     if (has_foreign_file(dir, name)) return open_tensors_of_file(foreign_file(dir, name));
-  throw CheckpointError(fmt::format("{}: it has neither adapter_model.safetensors nor adapter_model.bin", dir.string()));
+  throw CheckpointError(
+      fmt::format("{}: it has neither adapter_model.safetensors nor adapter_model.bin", dir.string()));
 }
 
 ForeignSource open_adapter(const fs::path& dir, ForeignParts parts, const fs::path& given) {
@@ -104,7 +106,8 @@ fs::path directory_of_tokenizer(const fs::path& path) {
 
 ForeignSource open_foreign_source(const fs::path& path, ForeignParts parts, const fs::path& base) {
   if (is_adapter(path)) return open_adapter(path, parts, base);
-  if (!base.empty()) throw UsageError(fmt::format("{}: is no adapter of PEFT, so it has no base", path.string()));
+  if (!base.empty())
+    throw UsageError(fmt::format("{}: is no adapter of PEFT, so it has no base", path.string()));
   if (is_gguf(path) || has_extension(path, {".gguf"})) return open_gguf_source(path, parts);
   if (has_file(path)) return open_file_of_weights(path, parts);
   return {.dir = path,

@@ -1,5 +1,6 @@
 #pragma once
-// What stands for a directory in Hugging Face's form: such a directory, a GGUF file, or a single file of weights.
+// What stands for a directory in Hugging Face's form: such a directory, a GGUF file, or a single file of
+// weights.
 
 #include <filesystem>
 #include <map>
@@ -22,12 +23,13 @@ struct ForeignSource {
 /// Which files are read: config.json and those that are not of the tokenizer, or all and the tensors.
 enum class ForeignParts { config, all };
 
-/// Reads the small files and opens the weights, whose numbers are read later. A single file of weights (NAME.pt,
-/// NAME.pth, NAME.safetensors …) belongs to the config.json beside it; a checkpoint of nanoGPT needs none. Throws
-/// CheckpointError, which says what a file is and what to do.
+/// Reads the small files and opens the weights, whose numbers are read later. A single file of weights
+/// (NAME.pt, NAME.pth, NAME.safetensors …) belongs to the config.json beside it; a checkpoint of nanoGPT
+/// needs none. Throws CheckpointError, which says what a file is and what to do.
 ///
-/// An adapter of the library PEFT is added to its base: the directory `base`, or else the one that adapter_config.json
-/// names. Throws CheckpointError likewise, and UsageError for a `base` of what is no adapter.
+/// An adapter of the library PEFT is added to its base: the directory `base`, or else the one that
+/// adapter_config.json names. Throws CheckpointError likewise, and UsageError for a `base` of what is no
+/// adapter.
 ForeignSource open_foreign_source(const std::filesystem::path& path, ForeignParts parts,
                                   const std::filesystem::path& base = {});
 

@@ -22,7 +22,8 @@ std::unique_ptr<Tokenizer> open_stored_tokenizer(const std::filesystem::path& pa
 }
 
 ChatTemplate open_stored_chat_template(const std::filesystem::path& path) {
-  return is_gguf(path) ? make_chat_template(gguf_tokenizer(path), path.string()) : read_chat_template(directory_of_tokenizer(path));
+  return is_gguf(path) ? make_chat_template(gguf_tokenizer(path), path.string())
+                       : read_chat_template(directory_of_tokenizer(path));
 }
 
 }  // namespace zoo

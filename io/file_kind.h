@@ -17,8 +17,8 @@ bool has_extension(const std::filesystem::path& name, std::initializer_list<std:
 /// So many bytes from a file's beginning are enough for stray_content().
 inline constexpr size_t kStrayHead = 512;
 
-/// What a file with this beginning is, and what to do, if it is empty, a pointer of Git LFS, or a page of HTML;
-/// nothing for other files.
+/// What a file with this beginning is, and what to do, if it is empty, a pointer of Git LFS, or a page of
+/// HTML; nothing for other files.
 std::optional<std::string> stray_content(std::string_view head);
 
 }  // namespace zoo

@@ -74,7 +74,8 @@ struct Row {
 
 void keep_rows_of(const DataConfig& config, Split split, std::vector<Row>& rows) {
   std::vector<RowIdentity> identities;
-  for (const auto& row : rows) identities.push_back({.text = row.text + '\t' + row.second, .label = row.label});
+  for (const auto& row : rows)
+    identities.push_back({.text = row.text + '\t' + row.second, .label = row.label});
   const auto is_kept = rows_of_split(config, split, identities);
   std::vector<Row> kept;
   for (size_t i = 0; i < rows.size(); ++i)

@@ -21,12 +21,9 @@ struct Ending {
   bool is_of_embedding = false;
 };
 
-constexpr Ending kEndings[] = {{".lora_A.weight", 0},
-                               {".lora_B.weight", 1},
-                               {".lora_magnitude_vector", 2},
-                               {".lora_magnitude_vector.weight", 2},
-                               {".lora_embedding_A", 0, true},
-                               {".lora_embedding_B", 1, true}};
+constexpr Ending kEndings[] = {{".lora_A.weight", 0},          {".lora_B.weight", 1},
+                               {".lora_magnitude_vector", 2},  {".lora_magnitude_vector.weight", 2},
+                               {".lora_embedding_A", 0, true}, {".lora_embedding_B", 1, true}};
 
 struct Adapter {
   std::string parts[3];  // names of A, B and, with DoRA, of the lengths
@@ -49,7 +46,9 @@ class AdaptedTensors final : public TensorSource {
       if (!base_->contains(name)) result.push_back(name);
     return result;
   }
-  bool contains(const std::string& name) const override { return base_->contains(name) || whole_.contains(name); }
+  bool contains(const std::string& name) const override {
+    return base_->contains(name) || whole_.contains(name);
+  }
   std::vector<int64_t> shape(const std::string& name) const override {
     const auto found = whole_.find(name);
     return found == whole_.end() ? base_->shape(name) : adapter_->shape(found->second);
@@ -61,7 +60,8 @@ class AdaptedTensors final : public TensorSource {
     return adapters_.contains(name) && stored != torch::kDouble ? torch::kFloat : stored;
   }
   void read_into(const torch::Tensor& to, const std::string& name) const override {
-    if (const auto found = whole_.find(name); found != whole_.end()) return adapter_->read_into(to, found->second);
+    if (const auto found = whole_.find(name); found != whole_.end())
+      return adapter_->read_into(to, found->second);
     const auto found = adapters_.find(name);
     if (found == adapters_.end()) return base_->read_into(to, name);
     torch::Tensor(to).copy_(sum(name, found->second));
@@ -73,7 +73,8 @@ class AdaptedTensors final : public TensorSource {
     throw CheckpointError(fmt::format("{}: '{}': {}", adapter_->place(), excerpt(name), problem));
   }
 
-  /// The base's name of a tensor. Directories of a body lack the first part of the names in a model with a head.
+  /// The base's name of a tensor. Directories of a body lack the first part of the names in a model with a
+  /// head.
   std::optional<std::string> name_in_base(std::string name) const {
     for (;;) {
       if (base_->contains(name)) return name;
@@ -100,7 +101,8 @@ class AdaptedTensors final : public TensorSource {
     }
     if (own.find(".lora_") != own.npos) fail(name, "a part of an adapter that is not supported");
     const auto target = name_in_base(own);
-    if (target && base_->shape(*target) != adapter_->shape(name)) fail(name, "the base has it in another shape");
+    if (target && base_->shape(*target) != adapter_->shape(name))
+      fail(name, "the base has it in another shape");
     whole_.emplace(target.value_or(own), name);
   }
 
@@ -108,14 +110,16 @@ class AdaptedTensors final : public TensorSource {
     const auto& module = modules_.at(target);
     for (int part = 0; part < (config.is_decomposed && !adapter.is_of_embedding ? 3 : 2); ++part)
       if (adapter.parts[part].empty()) fail(target, "a part of its adapter is missing");
-    if (!config.is_decomposed && !adapter.parts[2].empty()) fail(target, "it has lengths, but use_dora is false");
+    if (!config.is_decomposed && !adapter.parts[2].empty())
+      fail(target, "it has lengths, but use_dora is false");
     if (config.is_decomposed && adapter.is_of_embedding) fail(target, "DoRA of embeddings is not supported");
     const auto a = adapter_->shape(adapter.parts[0]), b = adapter_->shape(adapter.parts[1]);
     auto shape = base_->shape(target);
     const bool is_swapped = adapter.is_of_embedding || is_in_out(target);
     const int64_t rank = config.rank_of(module);
-    const bool is_good = shape.size() == 2 && a.size() == 2 && b.size() == 2 && a[0] == rank && b[1] == rank &&
-                         a[1] == shape[is_swapped ? 0 : 1] && b[0] == shape[is_swapped ? 1 : 0];
+    const bool is_good = shape.size() == 2 && a.size() == 2 && b.size() == 2 && a[0] == rank &&
+                         b[1] == rank && a[1] == shape[is_swapped ? 0 : 1] &&
+                         b[0] == shape[is_swapped ? 1 : 0];
     if (!is_good)
       fail(target, fmt::format("its adapter does not have the rank {} or the shape of its matrix", rank));
     adapter.scale = config.scale_of(module);
@@ -144,9 +148,9 @@ class AdaptedTensors final : public TensorSource {
 
   std::shared_ptr<const TensorSource> base_, adapter_;
   MatrixLayout layout_;
-  std::map<std::string, Adapter> adapters_;        // by the base's name of the matrix
-  std::map<std::string, std::string> modules_;     // their modules by PEFT's names
-  std::map<std::string, std::string> whole_;       // the base's names to those of PEFT
+  std::map<std::string, Adapter> adapters_;     // by the base's name of the matrix
+  std::map<std::string, std::string> modules_;  // their modules by PEFT's names
+  std::map<std::string, std::string> whole_;    // the base's names to those of PEFT
 };
 
 }  // namespace

@@ -21,8 +21,8 @@ Value value_of(std::string_view module, const std::map<std::string, Value>& patt
     if (module != pattern && !module.ends_with("." + pattern)) continue;
     // PEFT takes the first one in the order of the file.
     if (found && *found != value) {
-      throw CheckpointError(
-          fmt::format("adapter_config.json: two patterns give other values for {}: keep one", excerpt(module)));
+      throw CheckpointError(fmt::format(
+          "adapter_config.json: two patterns give other values for {}: keep one", excerpt(module)));
     }
     found = value;
   }
@@ -55,8 +55,9 @@ void check_initialization(ForeignConfig& from) {
   if (found == from.json().end() || found->is_boolean() || found->is_null()) return;
   for (const char* const known : {"gaussian", "eva", "orthogonal"})
     if (*found == known) return;
-  from.fail("init_lora_weights", "such an adapter belongs to changed weights of its base; in Python, save it with "
-                                 "path_initial_model_for_weight_conversion");
+  from.fail("init_lora_weights",
+            "such an adapter belongs to changed weights of its base; in Python, save it with "
+            "path_initial_model_for_weight_conversion");
 }
 
 }  // namespace
@@ -82,16 +83,18 @@ AdapterConfig read_adapter_config(ForeignConfig from) {
   if (config.rank < 1) from.fail("r", "expected a positive number");
   check_initialization(from);
   // What is adapted, saved beside the adapters, and transposed, is told by the tensors and by the base.
-  from.ignore({"auto_mapping", "base_model_class", "parent_library", "revision", "inference_mode", "peft_version",
-               "target_modules", "exclude_modules", "fan_in_fan_out", "modules_to_save", "bias", "lora_dropout",
-               "layers_to_transform", "layers_pattern", "loftq_config", "eva_config", "corda_config", "megatron_config",
-               "megatron_core", "runtime_config", "qalora_group_size", "lora_ga_config"});
+  from.ignore({"auto_mapping",        "base_model_class", "parent_library", "revision",
+               "inference_mode",      "peft_version",     "target_modules", "exclude_modules",
+               "fan_in_fan_out",      "modules_to_save",  "bias",           "lora_dropout",
+               "layers_to_transform", "layers_pattern",   "loftq_config",   "eva_config",
+               "corda_config",        "megatron_config",  "megatron_core",  "runtime_config",
+               "qalora_group_size",   "lora_ga_config"});
   from.require("lora_bias", false);
   from.require("use_qalora", false);
   from.require("ensure_weight_tying", false);
-  for (const char* const key : {"layer_replication", "trainable_token_indices", "target_parameters", "arrow_config",
-                                "alora_invocation_tokens", "use_bdlora", "kasa_config", "monteclora_config",
-                                "velora_config"}) {
+  for (const char* const key :
+       {"layer_replication", "trainable_token_indices", "target_parameters", "arrow_config",
+        "alora_invocation_tokens", "use_bdlora", "kasa_config", "monteclora_config", "velora_config"}) {
     if (from.has(key) && !from.json()[key].empty()) from.fail(key, "not supported");
     from.ignore({key});
   }

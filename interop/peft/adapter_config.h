@@ -15,10 +15,10 @@ struct AdapterConfig {
   std::string task_type;
   int64_t rank = 8;
   double alpha = 8;
-  std::map<std::string, int64_t> ranks;   // rank_pattern: of modules whose names end so
-  std::map<std::string, double> alphas;   // alpha_pattern
-  bool is_rank_stabilized = false;        // use_rslora (Kalajdzievski 2023): alpha / √rank
-  bool is_decomposed = false;             // use_dora (Liu et al. 2024)
+  std::map<std::string, int64_t> ranks;  // rank_pattern: of modules whose names end so
+  std::map<std::string, double> alphas;  // alpha_pattern
+  bool is_rank_stabilized = false;       // use_rslora (Kalajdzievski 2023): alpha / √rank
+  bool is_decomposed = false;            // use_dora (Liu et al. 2024)
 
   /// The rank of the adapter of a module: "model.layers.0.self_attn.q_proj".
   int64_t rank_of(std::string_view module) const;

@@ -1,6 +1,6 @@
 #pragma once
-// Checkpoints of nanoGPT (https://github.com/karpathy/nanoGPT): GPT-2 with linear maps as PyTorch stores them, the
-// exact GELU, and biases or none.
+// Checkpoints of nanoGPT (https://github.com/karpathy/nanoGPT): GPT-2 with linear maps as PyTorch stores
+// them, the exact GELU, and biases or none.
 
 #include <optional>
 

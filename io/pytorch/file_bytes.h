@@ -21,8 +21,8 @@ class FileBytes {
   uint64_t size() const { return size_; }
   /// Whether these bytes are in the file.
   bool has(uint64_t begin, uint64_t size) const { return begin <= size_ && size <= size_ - begin; }
-  /// Throws CheckpointError if the file ends before. It is not mapped: a mapped file that becomes shorter kills
-  /// the process.
+  /// Throws CheckpointError if the file ends before. It is not mapped: a mapped file that becomes shorter
+  /// kills the process.
   void read(uint64_t begin, size_t size, void* to) const;
   std::string read(uint64_t begin, size_t size) const;
 

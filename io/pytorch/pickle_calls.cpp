@@ -7,9 +7,9 @@
 namespace zoo {
 namespace {
 
-constexpr size_t kMostRank = 64;             // torch's own limit for most operations
-constexpr size_t kMostTensors = 1 << 18;     // the largest models have 1 << 17
-constexpr size_t kLongestKey = 100;          // the name of a storage in a file
+constexpr size_t kMostRank = 64;          // torch's own limit for most operations
+constexpr size_t kMostTensors = 1 << 18;  // the largest models have 1 << 17
+constexpr size_t kLongestKey = 100;       // the name of a storage in a file
 
 /// What a name stands for.
 enum class Callee {
@@ -74,7 +74,8 @@ const KnownGlobal* find_global(std::string_view name) {
 
 /// The storage's type for the name of its class; null if it is none.
 const PickledType* type_of_class(std::string_view name) {
-  if (name == "torch.storage.UntypedStorage" || name == "torch.UntypedStorage") return find_pickled_type("uint8");
+  if (name == "torch.storage.UntypedStorage" || name == "torch.UntypedStorage")
+    return find_pickled_type("uint8");
   for (const std::string_view module : {"torch.cuda.", "torch."}) {
     if (name.starts_with(module)) return find_type_of_storage(name.substr(module.size()));
   }
@@ -145,7 +146,8 @@ bool is_known_global(std::string_view name) {
 }
 
 std::optional<ValueId> called(PickleValues& values, ValueId callee, ValueId arguments_id) {
-  if (!values.is(callee, PickleKind::global) || !values.is(arguments_id, PickleKind::tuple)) return std::nullopt;
+  if (!values.is(callee, PickleKind::global) || !values.is(arguments_id, PickleKind::tuple))
+    return std::nullopt;
   const auto* const global = find_global(values[callee].text());
   if (!global) return std::nullopt;
   // Values move when one is added.
@@ -209,7 +211,8 @@ std::optional<ValueId> persistent_storage(PickleValues& values, ValueId id) {
     constexpr size_t n_parts = 3;  // its name, where it begins, how long it is
     const auto view = parts[n_needed];
     if (!is_list(values, view) || values[view].elements().size() != n_parts) return std::nullopt;
-    const auto first = size_of(values, values[view].elements()[1]), size = size_of(values, values[view].elements()[2]);
+    const auto first = size_of(values, values[view].elements()[1]),
+               size = size_of(values, values[view].elements()[2]);
     // The whole storage has n_items.
     if (!first || !size || *first > *n_items || *size > *n_items - *first) return std::nullopt;
     storage.first_item = *first;

@@ -24,7 +24,7 @@ struct PickledType {
 
 /// Numbers in a row, which tensors look at.
 struct PickledStorage {
-  std::string key;         // its name in the file
+  std::string key;  // its name in the file
   const PickledType* type;
   uint64_t n_items;         // of a part of a storage: of the part
   uint64_t first_item = 0;  // of a part: where it begins (PyTorch 0.4 and older)
@@ -83,7 +83,8 @@ struct PickleValues {
   }
 };
 
-/// The items of a dict or a namespace whose keys are texts; of equal keys the last one. Empty for other values.
+/// The items of a dict or a namespace whose keys are texts; of equal keys the last one. Empty for other
+/// values.
 std::map<std::string, ValueId> text_items(const PickleValues& values, ValueId id);
 
 /// The type with this name of torch or of its storages; null if it is not known.

@@ -26,7 +26,8 @@ class StateDict {
     std::string found;
     for (const auto& [name, id] : items_of(top)) {
       if (std::ranges::find(names, name) == names.end() || tensors_of(id).empty()) continue;
-      if (!found.empty()) file.fail("it holds weights under '{}' and under '{}': save those that you want alone", found, name);
+      if (!found.empty())
+        file.fail("it holds weights under '{}' and under '{}': save those that you want alone", found, name);
       found = name;
       tensors_ = tensors_of(id);
     }
@@ -34,9 +35,10 @@ class StateDict {
     if (!tensors_.empty()) return;
     std::vector<std::string> keys;
     for (const auto& [name, id] : items_of(top)) keys.push_back(name);
-    file.fail("it holds no dict of tensors (model.state_dict()), neither by itself nor as state_dict, "
-              "model_state_dict or model; it has: {}",
-              keys.empty() ? "nothing" : excerpt(fmt::format("{}", fmt::join(keys, ", ")), 200));
+    file.fail(
+        "it holds no dict of tensors (model.state_dict()), neither by itself nor as state_dict, "
+        "model_state_dict or model; it has: {}",
+        keys.empty() ? "nothing" : excerpt(fmt::format("{}", fmt::join(keys, ", ")), 200));
   }
 
   const std::map<std::string, size_t>& tensors() const { return tensors_; }
@@ -48,7 +50,8 @@ class StateDict {
     std::map<std::string, size_t> tensors;
     if (!values_.is(id, PickleKind::dict)) return tensors;
     for (const auto& [name, item] : items_of(id)) {
-      if (values_.is(item, PickleKind::tensor)) tensors.emplace(name, static_cast<size_t>(values_[item].integer()));
+      if (values_.is(item, PickleKind::tensor))
+        tensors.emplace(name, static_cast<size_t>(values_[item].integer()));
     }
     return tensors;
   }
@@ -69,7 +72,8 @@ class PlainValue {
     constexpr int most_depth = 20;
     size_t size = 1;
     if (value.kind == PickleKind::text) size += value.text().size();
-    if (const auto* const elements = std::get_if<std::vector<ValueId>>(&value.content)) size += elements->size();
+    if (const auto* const elements = std::get_if<std::vector<ValueId>>(&value.content))
+      size += elements->size();
     n_values_ += size;
     if (depth > most_depth || n_values_ > kMostPlain) file_.fail("a value beside its weights is too large");
     switch (value.kind) {
@@ -93,7 +97,8 @@ class PlainValue {
       case PickleKind::dict:
       case PickleKind::object: {
         auto object = nlohmann::json::object();
-        for (const auto& [name, item] : text_items(values_, id)) object[excerpt(name)] = json(item, depth + 1);
+        for (const auto& [name, item] : text_items(values_, id))
+          object[excerpt(name)] = json(item, depth + 1);
         return object;
       }
       default:
@@ -131,14 +136,16 @@ PytorchFile::PytorchFile(const std::filesystem::path& path) : file_(path) {
 }
 
 /// `begin` and `size`: of the tensor's storage in the file.
-void PytorchFile::add_entry(const std::string& name, const PickledTensor& tensor, uint64_t begin, uint64_t size) {
+void PytorchFile::add_entry(const std::string& name, const PickledTensor& tensor, uint64_t begin,
+                            uint64_t size) {
   const auto shown = excerpt(name);
   const uint64_t item = tensor.type->item_size, n_stored = size / item;
   uint64_t n = 1, last = 0;
   bool is_empty = false;
   constexpr uint64_t most = uint64_t{1} << 62U;
   for (size_t i = 0; i < tensor.shape.size(); ++i) {
-    const auto length = static_cast<uint64_t>(tensor.shape[i]), stride = static_cast<uint64_t>(tensor.strides[i]);
+    const auto length = static_cast<uint64_t>(tensor.shape[i]),
+               stride = static_cast<uint64_t>(tensor.strides[i]);
     if (length == 0) {
       is_empty = true;
       continue;
@@ -151,7 +158,8 @@ void PytorchFile::add_entry(const std::string& name, const PickledTensor& tensor
   if (tensor.offset > n_stored || (!is_empty && last >= n_stored - tensor.offset))
     file_.fail("damaged: '{}' goes past the {} bytes of its numbers", shown, size);
   if (!is_empty && n > n_stored)
-    file_.fail("'{}' has {} numbers of which only {} are stored; save it as .contiguous()", shown, n, n_stored);
+    file_.fail("'{}' has {} numbers of which only {} are stored; save it as .contiguous()", shown, n,
+               n_stored);
   entries_.emplace(name, Entry{.shape = tensor.shape,
                                .strides = tensor.strides,
                                .type = tensor.type,
@@ -183,12 +191,14 @@ const PytorchFile::Entry& PytorchFile::entry(const std::string& name) const {
   const auto found = entries_.find(name);
   if (found != entries_.end()) return found->second;
   const auto near = nearest(name, names());
-  file_.fail("it has no tensor '{}'{}", excerpt(name), near ? fmt::format("; did you mean '{}'?", *near) : "");
+  file_.fail("it has no tensor '{}'{}", excerpt(name),
+             near ? fmt::format("; did you mean '{}'?", *near) : "");
 }
 
 torch::ScalarType PytorchFile::dtype(const std::string& name) const {
   const auto& type = *entry(name).type;
-  if (!type.type) file_.fail("the tensor '{}' has the dtype {}, which is not supported", excerpt(name), type.name);
+  if (!type.type)
+    file_.fail("the tensor '{}' has the dtype {}, which is not supported", excerpt(name), type.name);
   return *type.type;
 }
 
@@ -199,9 +209,11 @@ void PytorchFile::read_into(const torch::Tensor& to, const std::string& name) co
   if (stored.n_items == 0) return;
   const auto read = [&](int64_t first, int64_t n, const torch::Tensor& numbers) {
     const auto item = static_cast<int64_t>(stored.type->item_size);
-    file_.read(stored.begin + static_cast<uint64_t>(first * item), static_cast<size_t>(n * item), numbers.data_ptr());
+    file_.read(stored.begin + static_cast<uint64_t>(first * item), static_cast<size_t>(n * item),
+               numbers.data_ptr());
   };
-  const bool is_in_order = is_contiguous(stored.shape, stored.strides) && to.is_contiguous() && type != torch::kBool;
+  const bool is_in_order =
+      is_contiguous(stored.shape, stored.strides) && to.is_contiguous() && type != torch::kBool;
   if (is_in_order && to.is_cpu() && to.scalar_type() == type) {
     read(0, to.numel(), to);
     return;
@@ -217,8 +229,8 @@ void PytorchFile::read_into(const torch::Tensor& to, const std::string& name) co
     }
     return;
   }
-  // The numbers from the first to the last, of which the tensor is a view. A bool that is neither 0 nor 1 must not
-  // exist.
+  // The numbers from the first to the last, of which the tensor is a view. A bool that is neither 0 nor 1
+  // must not exist.
   auto numbers = torch::empty({static_cast<int64_t>(stored.n_items)},
                               torch::TensorOptions().dtype(type == torch::kBool ? torch::kUInt8 : type));
   read(0, static_cast<int64_t>(stored.n_items), numbers);

@@ -1,6 +1,6 @@
 #pragma once
-// Files of torch.save() with a state dict, alone or beside other values: pytorch_model.bin, NAME.pt, NAME.pth. Both
-// forms are read: the ZIP archive of PyTorch 1.6 and later, and the one before it, which
+// Files of torch.save() with a state dict, alone or beside other values: pytorch_model.bin, NAME.pt,
+// NAME.pth. Both forms are read: the ZIP archive of PyTorch 1.6 and later, and the one before it, which
 // `_use_new_zipfile_serialization=False` still writes.
 
 #include <cstdint>
@@ -20,9 +20,9 @@
 namespace zoo {
 
 /// Opening reads the values and checks each tensor against the file's size: nothing is run, and no number is
-/// read before it is asked for. The weights are the outermost dict, or the one that it has under `state_dict`,
-/// `model_state_dict` or `model`. If all names begin with `module.` (DataParallel) or `_orig_mod.`
-/// (torch.compile), they are read without.
+/// read before it is asked for. The weights are the outermost dict, or the one that it has under
+/// `state_dict`, `model_state_dict` or `model`. If all names begin with `module.` (DataParallel) or
+/// `_orig_mod.` (torch.compile), they are read without.
 class PytorchFile final : public TensorSource {
  public:
   /// Links are followed. Throws a CheckpointError that names the path and the problem: not such a file,
@@ -36,8 +36,8 @@ class PytorchFile final : public TensorSource {
   void read_into(const torch::Tensor& to, const std::string& name) const override;
   std::string place() const override { return file_.path().string(); }
 
-  /// The plain value beside the weights that has this name, such as nanoGPT's `model_args`; nothing if there is
-  /// none. Throws CheckpointError if it is not plain, or too large.
+  /// The plain value beside the weights that has this name, such as nanoGPT's `model_args`; nothing if there
+  /// is none. Throws CheckpointError if it is not plain, or too large.
   std::optional<nlohmann::json> value_beside(const std::string& name) const;
 
  private:

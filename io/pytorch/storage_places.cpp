@@ -29,8 +29,9 @@ std::string folder_of(const FileBytes& file, const ZipArchive& archive) {
   }
   if (!is_found) file.fail("it is a ZIP archive, but none of torch.save(): it has no data.pkl");
   if (archive.contains(folder + "constants.pkl"))
-    file.fail("it holds a program (TorchScript), which is not run; in Python, save "
-              "torch.jit.load(FILE).state_dict() with torch.save()");
+    file.fail(
+        "it holds a program (TorchScript), which is not run; in Python, save "
+        "torch.jit.load(FILE).state_dict() with torch.save()");
   return folder;
 }
 
@@ -44,7 +45,9 @@ StoragePlaces::StoragePlaces(const FileBytes& file, PickleValues& values, ValueI
   } else if (file.has(place_of_tar, tar.size()) && file.read(place_of_tar, tar.size()) == tar) {
     file.fail("a TAR archive, as PyTorch wrote it before 2018: load it with torch.load() and save it again");
   } else if (file.has(0, 4) && little_endian_number(file.read(0, 4), 0, 4) == kMagicOfLlmC) {
-    file.fail("raw weights of llm.c, which have no names: its dev/eval/export_hf.py makes a directory that is read");
+    file.fail(
+        "raw weights of llm.c, which have no names: its dev/eval/export_hf.py makes a directory that is "
+        "read");
   } else {
     read_older_form(values, top);
   }
@@ -64,8 +67,8 @@ void StoragePlaces::read_archive(PickleValues& values, ValueId& top) {
   top = unpickle(file_, begin, pickle.begin + pickle.size, values);
 }
 
-/// Five pickles: a magic number, a version, facts of the machine, the values, the keys of the storages. Then the
-/// storages, each after its length.
+/// Five pickles: a magic number, a version, facts of the machine, the values, the keys of the storages. Then
+/// the storages, each after its length.
 void StoragePlaces::read_older_form(PickleValues& values, ValueId& top) {
   uint64_t at = 0;
   if (!file_.has(0, 2) || file_.read(0, 1) != "\x80") file_.fail("not a file of torch.save()");
@@ -77,7 +80,8 @@ void StoragePlaces::read_older_form(PickleValues& values, ValueId& top) {
     file_.fail("of another version of torch.save() than {}", kVersion);
   const auto machine = text_items(values, unpickle(file_, at, file_.size(), values));
   const auto order = machine.find("little_endian");
-  if (order != machine.end() && values[order->second].content == PickleValue{PickleKind::boolean, false}.content)
+  if (order != machine.end() &&
+      values[order->second].content == PickleValue{PickleKind::boolean, false}.content)
     file_.fail("its numbers are not little-endian: save it on another machine");
   top = unpickle(file_, at, file_.size(), values);
   std::map<std::string, const PickledStorage*> storages;
@@ -104,7 +108,8 @@ ZipArchive::Range StoragePlaces::place_of(const PickledStorage& storage) const {
     range = archive_->member(folder_ + "data/" + storage.key);
   } else {
     const auto found = ranges_.find(storage.key);
-    if (found == ranges_.end()) file_.fail("damaged: it has no numbers of storage '{}'", excerpt(storage.key));
+    if (found == ranges_.end())
+      file_.fail("damaged: it has no numbers of storage '{}'", excerpt(storage.key));
     range = found->second;
   }
   const uint64_t item = storage.type->item_size, n_stored = range.size / item;

@@ -14,8 +14,8 @@ namespace zoo {
 
 class StoragePlaces {
  public:
-  /// Reads the values of `file`, which must outlive it. `top`: the outermost one. Throws CheckpointError: not a
-  /// file of torch.save(), or damaged.
+  /// Reads the values of `file`, which must outlive it. `top`: the outermost one. Throws CheckpointError: not
+  /// a file of torch.save(), or damaged.
   StoragePlaces(const FileBytes& file, PickleValues& values, ValueId& top);
 
   /// Throws CheckpointError if the file has no such storage, or one of another size.
@@ -27,7 +27,7 @@ class StoragePlaces {
 
   const FileBytes& file_;
   std::optional<ZipArchive> archive_;
-  std::string folder_;                                // in the archive: "archive/"
+  std::string folder_;                               // in the archive: "archive/"
   std::map<std::string, ZipArchive::Range> ranges_;  // in the older form, by key
 };
 

@@ -2,122 +2,24 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
-#include <span>
 #include <unordered_map>
 
 #include "base/text.h"
+#include "io/pytorch/pickle_bytes.h"
 #include "io/pytorch/pickle_calls.h"
+#include "io/pytorch/pickle_operations.h"
 
 namespace zoo {
 namespace {
 
-/// The operations, by the names of pickletools.py. Those of protocols 0 and 1 are left out.
-enum class Op : uint8_t {
-  mark = '(',
-  empty_tuple = ')',
-  stop = '.',
-  pop = '0',
-  pop_mark = '1',
-  dup = '2',
-  binbytes = 'B',
-  short_binbytes = 'C',
-  binfloat = 'G',
-  binint = 'J',
-  binint1 = 'K',
-  binint2 = 'M',
-  none = 'N',
-  binpersid = 'Q',
-  reduce = 'R',
-  binstring = 'T',
-  short_binstring = 'U',
-  binunicode = 'X',
-  empty_list = ']',
-  append = 'a',
-  build = 'b',
-  global = 'c',
-  dict = 'd',
-  appends = 'e',
-  binget = 'h',
-  long_binget = 'j',
-  list = 'l',
-  binput = 'q',
-  long_binput = 'r',
-  setitem = 's',
-  tuple = 't',
-  setitems = 'u',
-  empty_dict = '}',
-  proto = 0x80,
-  newobj = 0x81,
-  tuple1 = 0x85,
-  tuple2 = 0x86,
-  tuple3 = 0x87,
-  newtrue = 0x88,
-  newfalse = 0x89,
-  long1 = 0x8a,
-  long4 = 0x8b,
-  short_binunicode = 0x8c,
-  binunicode8 = 0x8d,
-  binbytes8 = 0x8e,
-  empty_set = 0x8f,
-  additems = 0x90,
-  frozenset = 0x91,
-  stack_global = 0x93,
-  memoize = 0x94,
-  frame = 0x95,
-  bytearray8 = 0x96,
-};
-
-/// The bytes of a file one after the other.
-class PickleBytes {
- public:
-  PickleBytes(const FileBytes& file, uint64_t begin, uint64_t end) : file_(file), at_(begin), end_(end) {}
-
-  uint64_t position() const { return at_; }
-  uint64_t left() const { return end_ - at_; }
-  uint64_t number(size_t n) { return little_endian_number(take(n), 0, n); }
-  uint8_t byte() { return static_cast<uint8_t>(number(1)); }
-
-  std::string take(uint64_t n) {
-    if (n > left()) file_.fail("damaged: its pickle goes past byte {}; was it cut?", end_);
-    std::string bytes;
-    bytes.reserve(static_cast<size_t>(n));
-    while (bytes.size() < n) {
-      if (at_ < begin_ || at_ >= begin_ + buffer_.size()) fill();
-      const auto from = static_cast<size_t>(at_ - begin_);
-      const size_t count = std::min(static_cast<size_t>(n) - bytes.size(), buffer_.size() - from);
-      bytes.append(buffer_, from, count);
-      at_ += count;
-    }
-    return bytes;
-  }
-
-  std::string line() {
-    constexpr size_t longest = 1000;  // a name of Python
-    std::string text;
-    for (char c = 0; (c = static_cast<char>(byte())) != '\n';) {
-      text += c;
-      if (text.size() > longest) file_.fail("damaged: a name of more than {} bytes in its pickle", longest);
-    }
-    return text;
-  }
-
- private:
-  void fill() {
-    constexpr uint64_t most = 1 << 16;
-    begin_ = at_;
-    buffer_ = file_.read(at_, static_cast<size_t>(std::min(most, left())));
-  }
-
-  const FileBytes& file_;
-  uint64_t at_, end_, begin_ = 0;
-  std::string buffer_;
-};
+using Op = PickleOp;
 
 class Unpickler {
  public:
   Unpickler(const FileBytes& file, uint64_t begin, uint64_t end, PickleValues& to)
-      : file_(file), bytes_(file, begin, std::min(end, begin + std::min(end - begin, kMostPickleBytes))), to_(to) {}
+      : file_(file),
+        bytes_(file, begin, std::min(end, begin + std::min(end - begin, kMostPickleBytes))),
+        to_(to) {}
 
   ValueId run() {
     for (;;) {
@@ -125,7 +27,8 @@ class Unpickler {
       if (op == Op::stop) return pop();
       if (!(add_number(op) || add_text(op) || add_group(op) || change_group(op) || use_memo(op) ||
             use_name(op) || move_stack(op)))
-        fail("has the operation {:#04x}, which protocols 2 to 5 of torch.save() do not use", static_cast<int>(op));
+        fail("has the operation {:#04x}, which protocols 2 to 5 of torch.save() do not use",
+             static_cast<int>(op));
     }
   }
   uint64_t position() const { return bytes_.position(); }
@@ -387,9 +290,10 @@ class Unpickler {
   void add_global(const std::string& module, const std::string& name) {
     auto full = excerpt(module) + "." + excerpt(name);
     if (!is_known_global(full)) {
-      file_.fail("it needs '{}' of Python, which is not run: only tensors and plain values are read; in Python, "
-                 "save model.state_dict() alone",
-                 full);
+      file_.fail(
+          "it needs '{}' of Python, which is not run: only tensors and plain values are read; in Python, "
+          "save model.state_dict() alone",
+          full);
     }
     add({PickleKind::global, std::move(full)});
   }

@@ -96,13 +96,15 @@ ZipArchive::Range ZipArchive::member(const std::string& name) const {
   if (found == entries_.end()) file_.fail("damaged: it has no '{}'", excerpt(name));
   const auto& entry = found->second;
   if (!entry.is_stored)
-    file_.fail("'{}' in it is compressed or encrypted, which torch.save() never does: unpack it and save again",
-               excerpt(name));
+    file_.fail(
+        "'{}' in it is compressed or encrypted, which torch.save() never does: unpack it and save again",
+        excerpt(name));
   const auto header = file_.read(entry.header, kHeaderSize);
   if (!header.starts_with("PK\x03\x04")) file_.fail("damaged: '{}' is not where it should be", excerpt(name));
-  const uint64_t begin = entry.header + kHeaderSize + little_endian_number(header, 26, 2) +
-                         little_endian_number(header, 28, 2);
-  if (!file_.has(begin, entry.size)) file_.fail("damaged: '{}' goes past the end; was it cut?", excerpt(name));
+  const uint64_t begin =
+      entry.header + kHeaderSize + little_endian_number(header, 26, 2) + little_endian_number(header, 28, 2);
+  if (!file_.has(begin, entry.size))
+    file_.fail("damaged: '{}' goes past the end; was it cut?", excerpt(name));
   return {.begin = begin, .size = entry.size};
 }
 

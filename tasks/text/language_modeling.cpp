@@ -138,9 +138,10 @@ class LanguageModeling final : public Task {
     for (int64_t i = 0; i < answers.n_rows(); ++i)
       n_without_answer += answers.row(i).front() > data.sequence_length ? 1 : 0;
     if (n_without_answer > 0) {
-      add_notes({fmt::format("{} of {} conversations for {} have no answer within data.sequence_length, {}: they are "
-                             "left out",
-                             n_without_answer, n, name_of(split), data.sequence_length)});
+      add_notes({fmt::format(
+          "{} of {} conversations for {} have no answer within data.sequence_length, {}: they are "
+          "left out",
+          n_without_answer, n, name_of(split), data.sequence_length)});
     }
     add_notes(notes_on_cut(n_longer_than(data.sequence_length + 1, tokens), n, "conversations", split,
                            "data.sequence_length", data.sequence_length));

@@ -296,9 +296,8 @@ class ClassificationByText final : public TextClassification {
     const int64_t length = experiment().data.sequence_length;
     auto texts = tokenize(rows.texts, tokenizer(), RowEnding::bare);
     note_length(texts, {}, split);
-    return text_to_text_batches(std::move(texts),
-                                tokenize(rows.labels, tokenizer(), RowEnding::bare), length, length,
-                                PairLayout::two_sides, tokenizer().special(), batch_options(split));
+    return text_to_text_batches(std::move(texts), tokenize(rows.labels, tokenizer(), RowEnding::bare), length,
+                                length, PairLayout::two_sides, tokenizer().special(), batch_options(split));
   }
 
   /// The scores are the log-likelihoods of the names of the classes.

@@ -29,8 +29,9 @@ std::string bits_key(const Tokenizer& tokenizer);
 
 /// How many rows have more than `limit` tokens.
 int64_t n_longer_than(int64_t limit, const TokenStore& rows);
-/// What to say if `n_cut` of `n` rows of a split are longer than the model reads: "3 of 40 texts for train are longer
-/// than data.sequence_length, 128: their ends are cut". Nothing if none is. `what`: the rows; `key`: what limits them.
+/// What to say if `n_cut` of `n` rows of a split are longer than the model reads: "3 of 40 texts for train
+/// are longer than data.sequence_length, 128: their ends are cut". Nothing if none is. `what`: the rows;
+/// `key`: what limits them.
 std::vector<std::string> notes_on_cut(int64_t n_cut, int64_t n, std::string_view what, Split split,
                                       std::string_view key, int64_t limit);
 

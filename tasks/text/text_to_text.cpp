@@ -97,9 +97,9 @@ class TextToText final : public Task {
     add_notes(notes_on_cut(n_longer_than(target_length - 1, target), target.n_rows(), "targets", split,
                            "data.target_length", target_length));
     const bool alone = shape_of(experiment().model) == FamilyShape::decoder;
-    return text_to_text_batches(
-        source, target, data.sequence_length, target_length,
-        alone ? PairLayout::one_stream : PairLayout::two_sides, tokenizer().special(), batch_options(split));
+    return text_to_text_batches(source, target, data.sequence_length, target_length,
+                                alone ? PairLayout::one_stream : PairLayout::two_sides, tokenizer().special(),
+                                batch_options(split));
   }
 
   std::array<double, 3> bytes_per_target_{};  // by Split

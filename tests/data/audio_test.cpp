@@ -135,11 +135,13 @@ TEST_F(SoundFiles, AFileThatIsCutIsRefused) {
             fmt::format("damaged: its samples should end at byte {}, and the file has {} bytes; was it cut?",
                         good.size(), good.size() - 100));
   EXPECT_THAT(problem(wide.substr(0, wide.size() - 2)), HasSubstr("was it cut?"));
-  EXPECT_THAT(problem(std::string(good).replace(40, 4, little_endian(100'000'000U))), HasSubstr("was it cut?"));
+  EXPECT_THAT(problem(std::string(good).replace(40, 4, little_endian(100'000'000U))),
+              HasSubstr("was it cut?"));
   // A chunk of an odd length before the data has a byte more than it says.
   const std::string note("LIST\x03\0\0\0abc\0", 12);
   EXPECT_EQ(read(good.substr(0, 36) + note + good.substr(36)).size(), 800U);
-  EXPECT_THAT(problem(good.substr(0, 36) + note + good.substr(36, good.size() - 37)), HasSubstr("was it cut?"));
+  EXPECT_THAT(problem(good.substr(0, 36) + note + good.substr(36, good.size() - 37)),
+              HasSubstr("was it cut?"));
 }
 
 TEST(Resample, KeepsATone) {

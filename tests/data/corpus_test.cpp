@@ -7,8 +7,8 @@
 #include <set>
 #include <utility>
 
-#include <gmock/gmock.h>
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "data/files/tables.h"
@@ -237,7 +237,8 @@ TEST_F(Corpus, LabelledRowsAreReadByColumnName) {
 std::string sorted_rows(int n, int rows_of_a_class) {
   std::string table = "text\tlabel\n";
   for (int label = 0; label < n; ++label)
-    for (int i = 0; i < rows_of_a_class; ++i) table += fmt::format("text {} of {}\tclass {}\n", i, label, label);
+    for (int i = 0; i < rows_of_a_class; ++i)
+      table += fmt::format("text {} of {}\tclass {}\n", i, label, label);
   return table;
 }
 
@@ -278,9 +279,9 @@ TEST_F(Corpus, SmallTablesHaveRowsOfEachClassForTraining) {
 
 TEST_F(Corpus, CapitalsInASuffixDoNotMatter) {
   const std::string rows = "text\tlabel\none\ta\n", lines = "{\"text\": \"one\", \"label\": \"a\"}\n";
-  for (const auto& [name, content] : {std::pair("R.TSV", rows), std::pair("r.tab", rows), std::pair("r.Tab", rows),
-                                      std::pair("R.JSONL", lines), std::pair("r.ndjson", lines),
-                                      std::pair("r.NDJSON", lines)}) {
+  for (const auto& [name, content] :
+       {std::pair("R.TSV", rows), std::pair("r.tab", rows), std::pair("r.Tab", rows),
+        std::pair("R.JSONL", lines), std::pair("r.ndjson", lines), std::pair("r.NDJSON", lines)}) {
     SCOPED_TRACE(name);
     dir_.write(name, content);
     DataConfig config = config_of({name});

@@ -188,7 +188,8 @@ std::vector<Target> file_targets(const testing::TempDir& work, const fs::path& s
   targets.push_back(
       {"safetensors", "tensors: every tensor of the file", mutate_safetensors,
        [&work](const std::string& input) { read_safetensors(work.write("fuzzed.safetensors", input)); }});
-  targets.push_back({"pytorch", "a file of torch.save(): every tensor, and a value beside the weights", mutate_bytes,
+  targets.push_back({"pytorch", "a file of torch.save(): every tensor, and a value beside the weights",
+                     mutate_bytes,
                      [&work](const std::string& input) { read_pytorch(work.write("fuzzed.pt", input)); }});
   targets.push_back({"sentencepiece", "a model of SentencePiece, used on some texts", mutate_protobuf,
                      [](const std::string& input) { use(SentencePieceTokenizer(input, {})); }});

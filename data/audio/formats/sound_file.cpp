@@ -137,8 +137,9 @@ SoundFile::SoundFile(const std::filesystem::path& path)
   // libsndfile would read what is there without a word.
   const auto end = head.front() == 'R' ? end_of_data(source.file, path) : std::nullopt;
   if (end && *end > static_cast<uint64_t>(source.size)) {
-    source.fail(fmt::format("damaged: its samples should end at byte {}, and the file has {} bytes; was it cut?",
-                            *end, source.size));
+    source.fail(
+        fmt::format("damaged: its samples should end at byte {}, and the file has {} bytes; was it cut?",
+                    *end, source.size));
   }
 
   auto functions = reading_functions<Source>();
