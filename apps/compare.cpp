@@ -26,6 +26,7 @@
 #include "comparison/files/comparison_directory.h"
 #include "comparison/tuning.h"
 #include "io/config/find_config.h"
+#include "io/file_kind.h"
 #include "io/files.h"
 #include "io/json_document.h"
 #include "pages/report/table.h"
@@ -109,7 +110,7 @@ void show_plan(const ComparisonPlan& plan, int64_t n_tuning) {
 
 /// Whether the target is the results.json of a comparison, whose reports are made again.
 bool is_results_file(const std::filesystem::path& path) {
-  return path.extension() == ".json" && std::filesystem::is_regular_file(path);
+  return has_extension(path, {".json"}) && std::filesystem::is_regular_file(path);
 }
 
 void make_reports(const CompareArguments& arguments) {

@@ -69,14 +69,14 @@ void merge(const MergeArguments& arguments) {
 }
 
 struct ConversionArguments {
-  std::filesystem::path from, to;
+  std::filesystem::path from, to, base;
   std::optional<ExportedType> type;
   bool json = false;
 };
 
 void import_directory(const ConversionArguments& arguments) {
   note_large_weights(arguments.from);
-  const auto imported = import_run(arguments.from, arguments.to);
+  const auto imported = import_run(arguments.from, arguments.to, arguments.base);
   if (arguments.json) {
     const nlohmann::ordered_json document = {{"run", arguments.to.string()},
                                              {"model_type", imported.model_type},
@@ -134,13 +134,18 @@ void add_merge(CLI::App& app) {
 void add_import(CLI::App& app) {
   const auto arguments = std::make_shared<ConversionArguments>();
   auto* command = app.add_subcommand(
-      "import", "Make a run from a directory that was downloaded from Hugging Face, or from a GGUF file");
+      "import",
+      "Make a run from a directory that was downloaded from Hugging Face, or from a file of weights");
   command
       ->add_option("DIRECTORY", arguments->from,
-                   "A directory with config.json and safetensors, or a GGUF file")
+                   "A directory with config.json and weights, an adapter of PEFT, a GGUF file, or NAME.pt")
       ->type_name("DIR")
       ->required();
   command->add_option("RUN", arguments->to, "The directory of the new run")->type_name("DIR")->required();
+  command
+      ->add_option("--base", arguments->base,
+                   "The model that an adapter changes (default: what its adapter_config.json names)")
+      ->type_name("DIR");
   add_json(*command, arguments->json);
   command->callback([arguments] { import_directory(*arguments); });
 }

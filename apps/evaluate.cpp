@@ -266,6 +266,7 @@ void add_evaluate(CLI::App& app) {
           "text_to_text: write the translations to this file, one per line; pairs with a blank side are "
           "not part of the data and have no line")
       ->type_name("FILE");
+  add_base(*command, arguments->run.base);
   add_weights(*command, arguments->run.weights);
   add_device(*command, arguments->run.device);
   add_json(*command, arguments->json);

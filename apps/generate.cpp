@@ -638,6 +638,7 @@ void add_generate(CLI::App& app) {
                     "With --chat: take the text of special tokens in messages for these tokens");
   command->add_flag("--stream", arguments->stream, "Write text as it is generated");
   add_json(*command, arguments->json);
+  add_base(*command, arguments->run.base);
   add_weights(*command, arguments->run.weights);
   add_cache(*command, arguments->run.cache);
   add_device(*command, arguments->run.device);

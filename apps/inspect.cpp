@@ -34,6 +34,7 @@ namespace {
 
 struct InspectArguments {
   std::string target;
+  std::filesystem::path base;  // of an adapter
   std::vector<std::string> overrides;
   int64_t length = 0;
   bool json = false;
@@ -238,7 +239,7 @@ void inspect(const InspectArguments& arguments) {
   if (names_stored_model(arguments.target)) {
     if (!arguments.overrides.empty())
       throw UsageError("--set changes a configuration, not a run that is finished");
-    const auto run = Run::open(arguments.target);
+    const auto run = Run::open(arguments.target, c10::kCPU, WeightFormat::fp32, arguments.base);
     experiment = run.experiment();
     purpose = run.task().purpose();
   } else {
@@ -268,6 +269,7 @@ void add_inspect(CLI::App& app) {
                    "A configuration (a file, or a name such as gpt2), the directory of a run, or a text")
       ->type_name("PATH")
       ->required();
+  add_base(*command, arguments->base);
   add_overrides(*command, arguments->overrides);
   command
       ->add_option("--length", arguments->length,

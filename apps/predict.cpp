@@ -322,6 +322,7 @@ void add_predict(CLI::App& app) {
            "for objects {\"input\", \"objects\": [{\"label\", \"score\", \"box\": [x, y, width, height]}]}");
   command->add_flag("--strict", arguments->strict,
                     "End at the first image or recording that cannot be read, instead of skipping it");
+  add_base(*command, arguments->run.base);
   add_weights(*command, arguments->run.weights);
   add_device(*command, arguments->run.device);
   command->footer(

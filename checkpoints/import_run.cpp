@@ -20,16 +20,17 @@ namespace zoo {
 
 namespace fs = std::filesystem;
 
-ImportedRun import_run(const fs::path& dir, const fs::path& run_dir) {
+ImportedRun import_run(const fs::path& dir, const fs::path& run_dir, const fs::path& base) {
   if (is_run(dir)) throw UsageError(fmt::format("{}: is a run already", dir.string()));
   if (!is_foreign(dir)) {
-    throw UsageError(fmt::format(
-        "{}: neither a directory with a config.json, as in a download from Hugging Face, nor a GGUF file",
-        dir.string()));
+    throw UsageError(
+        fmt::format("{}: neither a directory with a config.json, as in a download from Hugging Face, nor a "
+                    "file of weights",
+                    dir.string()));
   }
   if (is_there(run_dir))
     throw UsageError(fmt::format("{}: exists already; name a new directory", run_dir.string()));
-  const auto foreign = open_foreign(dir);
+  const auto foreign = open_foreign(dir, base);
   write_run(run_dir, foreign.task->experiment(), foreign.task->vocabulary(),
             [&](const fs::path& made) { copy_safetensors(made / "model.safetensors", *foreign.tensors); });
   return {.model_type = foreign.family->model_type,

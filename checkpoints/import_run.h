@@ -15,10 +15,12 @@ struct ImportedRun {
   int64_t n_tensors = 0, n_parameters = 0;
 };
 
-/// Makes the new run `run_dir` from a foreign directory or a GGUF file. The weights keep the types in which
+/// Makes the new run `run_dir` from what is_foreign(). The weights keep the types in which
 /// they are stored. Throws CheckpointError as open_foreign(); UsageError if `dir` is a run already or
 /// `run_dir` exists; SystemError.
-ImportedRun import_run(const std::filesystem::path& dir, const std::filesystem::path& run_dir);
+/// `base`: of an adapter, which is added to it, see open_foreign_source().
+ImportedRun import_run(const std::filesystem::path& dir, const std::filesystem::path& run_dir,
+                       const std::filesystem::path& base = {});
 
 /// Writes the weights, with adapters merged into them, and the vocabulary of a run or of a foreign directory
 /// to a new foreign directory, or to a new GGUF file if the name ends in .gguf. Returns its model_type or its

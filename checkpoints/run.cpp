@@ -12,6 +12,7 @@
 #include "checkpoints/base_weights.h"
 #include "checkpoints/stored_model.h"
 #include "interop/foreign_files.h"
+#include "interop/foreign_kinds.h"
 #include "io/files.h"
 #include "io/json_document.h"
 #include "models/lora.h"
@@ -75,6 +76,9 @@ std::optional<std::string> failure_of(const fs::path& dir) {
 Experiment read_run_experiment(const fs::path& dir) {
   if (!is_run(dir)) {
     std::error_code ignored;
+    if (const auto other = other_kind_of(dir))
+      throw CheckpointError(
+          fmt::format("{}: neither a run nor a model that is read: {}", dir.string(), *other));
     throw CheckpointError(fs::exists(dir, ignored)
                               ? fmt::format("{}: not a run: there is no config.yaml in it", dir.string())
                               : fmt::format("{}: no such run; zoo train makes one", dir.string()));
@@ -139,8 +143,9 @@ void write_run(const fs::path& dir, const Experiment& experiment, const Vocabula
   });
 }
 
-Run Run::open(const fs::path& dir, c10::Device device, std::optional<WeightFormat> weights) {
-  auto stored = open_stored_model(dir);
+Run Run::open(const fs::path& dir, c10::Device device, std::optional<WeightFormat> weights,
+              const fs::path& base) {
+  auto stored = open_stored_model(dir, base);
   Run run;
   run.dir_ = dir;
   run.weights_ = stored.tensors->place();

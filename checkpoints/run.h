@@ -56,8 +56,10 @@ class Run {
   /// on `device`. Its weights are stored in fast_format(weights); nothing: of the run's generation.weights.
   /// Throws CheckpointError: not a run, a file is missing or damaged, weights of another architecture,
   /// weights that are not finite.
+  /// `base`: of an adapter, see open_stored_model().
   static Run open(const std::filesystem::path& dir, c10::Device device = c10::kCPU,
-                  std::optional<WeightFormat> weights = WeightFormat::fp32);
+                  std::optional<WeightFormat> weights = WeightFormat::fp32,
+                  const std::filesystem::path& base = {});
 
   const std::filesystem::path& dir() const { return dir_; }
   const Experiment& experiment() const { return task_->experiment(); }

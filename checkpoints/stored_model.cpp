@@ -13,8 +13,8 @@
 #include "data/directory.h"
 #include "interop/foreign_files.h"
 #include "interop/foreign_model.h"
+#include "io/file_kind.h"
 #include "io/files.h"
-#include "io/gguf/gguf_file.h"
 #include "io/joined_tensors.h"
 #include "io/progress.h"
 #include "models/families/model_cost.h"
@@ -126,13 +126,13 @@ namespace {
 int64_t bytes_of_weights(const fs::path& dir) {
   std::vector<fs::path> files;
   std::error_code error;
-  if (is_gguf(dir)) {
+  if (is_file_of_weights(dir)) {
     files = {dir};
   } else if (is_run(dir)) {
     files = {run_weights(dir), dir / kBaseFile};
   } else {
     for (const auto& name : names_in(dir))
-      if (name.extension() == ".safetensors") files.push_back(dir / name);
+      if (has_extension(name, {".safetensors", ".bin"})) files.push_back(dir / name);
   }
   int64_t bytes = 0;
   for (const auto& file : files) {
@@ -154,7 +154,7 @@ std::optional<std::string> weights_note(const fs::path& dir, int64_t least_bytes
   }
 }
 
-bool names_stored_model(const fs::path& path) { return has_directory(path) || is_gguf(path); }
+bool names_stored_model(const fs::path& path) { return has_directory(path) || is_file_of_weights(path); }
 
 bool is_stored_model(const fs::path& dir) { return is_run(dir) || is_foreign(dir); }
 
@@ -162,9 +162,13 @@ Experiment read_stored_experiment(const fs::path& dir) {
   return is_foreign(dir) ? read_foreign_experiment(dir) : read_run_experiment(dir);
 }
 
-StoredModel open_stored_model(const fs::path& dir) {
-  if (!is_foreign(dir)) return open_run_files(dir);
-  auto foreign = open_foreign(dir);
+StoredModel open_stored_model(const fs::path& dir, const fs::path& base) {
+  if (!is_foreign(dir)) {
+    if (!base.empty())
+      throw UsageError(fmt::format("{}: is no adapter of PEFT, so it has no base", dir.string()));
+    return open_run_files(dir);
+  }
+  auto foreign = open_foreign(dir, base);
   return {.task = std::move(foreign.task), .tensors = std::move(foreign.tensors)};
 }
 

@@ -1,6 +1,7 @@
 #pragma once
-// A trained model on the disk, before it is built: a run of ours, a directory in Hugging Face's form, or a
-// GGUF file. All commands that use a trained model open it here, so that they take all of these.
+// A trained model on the disk, before it is built: a run of ours, a directory in Hugging Face's form, a GGUF
+// file, or a file of weights. All commands that use a trained model open it here, so that they take all of
+// these.
 
 #include <cstdint>
 #include <filesystem>
@@ -21,7 +22,7 @@ struct StoredModel {
 };
 
 /// Whether a path that the user names stands for a stored model and not for a configuration: a directory or a
-/// GGUF file, whatever is in it.
+/// file of weights, whatever is in it.
 bool names_stored_model(const std::filesystem::path& path);
 
 /// Whether `dir` holds one.
@@ -34,7 +35,8 @@ Experiment read_stored_experiment(const std::filesystem::path& dir);
 /// Opens all parts. Throws CheckpointError: also if files are missing or damaged, or if the weights are of
 /// another architecture than the configuration says. (Of a run only the size of the model is compared;
 /// load_tensors() compares the rest.)
-StoredModel open_stored_model(const std::filesystem::path& dir);
+/// `base`: the model that an adapter of PEFT changes, in place of the one that its adapter_config.json names.
+StoredModel open_stored_model(const std::filesystem::path& dir, const std::filesystem::path& base = {});
 
 /// From so many bytes on, reading weights takes more than a few seconds on a slow disk.
 inline constexpr int64_t kLargeWeights = 1'000'000'000;

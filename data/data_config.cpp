@@ -59,7 +59,8 @@ void describe(ConfigVisitor& v, DataConfig& c) {
   v.field("valid", c.valid, "Validation files; none = use the end of the training text.");
   v.field("test", c.test, "Test files, for `zoo evaluate`.");
   v.field("valid_fraction", c.valid_fraction,
-          "Without validation files: share of the training text, from its end, that is used for validation.",
+          "Without validation files: share of the training text, from its end, that is used for validation; "
+          "of rows with a class and of pictures, this share of each class.",
           {.min = 0, .max = 0.9, .min_excluded = true});
   v.field("documents", c.documents,
           "How a text file is divided into documents; `percent`: lines of % separate them. With `none`, each "

@@ -1,7 +1,6 @@
 #include "data/directory.h"
 
 #include <algorithm>
-#include <cctype>
 #include <system_error>
 
 #include <fmt/format.h>
@@ -36,12 +35,6 @@ void add_files_of(const fs::path& directory, const std::function<bool(const fs::
 }
 
 }  // namespace
-
-bool has_extension(const fs::path& name, std::initializer_list<std::string_view> extensions) {
-  std::string extension = name.extension().string();
-  std::ranges::transform(extension, extension.begin(), [](unsigned char c) { return std::tolower(c); });
-  return std::ranges::find(extensions, extension) != extensions.end();
-}
 
 std::vector<std::filesystem::path> names_in(const std::filesystem::path& directory) {
   std::vector<fs::path> names;

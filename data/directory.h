@@ -4,20 +4,15 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <initializer_list>
 #include <map>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace zoo {
 
 /// The names of what is in a directory, sorted. Throws DataError if it cannot be read.
 std::vector<std::filesystem::path> names_in(const std::filesystem::path& directory);
-
-/// Whether a name ends in one of these, which are small letters: ".png". Capitals in the name do not matter.
-bool has_extension(const std::filesystem::path& name, std::initializer_list<std::string_view> extensions);
 
 /// The files of one kind that a directory holds. Names that begin with a dot are left out, and so are links
 /// to directories.

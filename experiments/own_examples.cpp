@@ -18,6 +18,7 @@
 #include "data/images/image_set.h"
 #include "data/text/corpus.h"
 #include "io/config/yaml_text.h"
+#include "io/file_kind.h"
 #include "io/files.h"
 
 namespace zoo {
@@ -126,7 +127,7 @@ name: {name}
 task: text_classification
 data:
   train: {file}
-  valid_fraction: 0.1  # the end of the table
+  valid_fraction: 0.1  # of each class
   text_column: {text}
   label_column: {label}
   sequence_length: 128
@@ -146,7 +147,7 @@ model:
       fmt::arg("vocab_size", std::clamp(bytes / bytes_per_piece, smallest, largest)));
   recipe.yaml += training_yaml(n, batch_size);
   recipe.summary = fmt::format(
-      "{} texts in {} classes (column {}), of which the last 10 % are for validation\n"
+      "{} texts in {} classes (column {}), of which 10 % are for validation\n"
       "  model     an encoder of 2 layers, 128 wide\n  training  {} steps of {} texts\n",
       n, labels.size(), excerpt(columns.label), steps_of_examples(n, batch_size), batch_size);
   return recipe;
@@ -197,7 +198,7 @@ model:
 
 bool is_own_pictures(const fs::path& path) { return has_directory(path) && !is_stored_model(path); }
 
-bool is_own_table(const fs::path& path) { return is_table(path) || path.extension() == ".csv"; }
+bool is_own_table(const fs::path& path) { return is_table(path) || has_extension(path, {".csv"}); }
 
 std::optional<TextRecipe> recipe_for_examples(const std::vector<fs::path>& files) {
   if (files.size() != 1) return std::nullopt;

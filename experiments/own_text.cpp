@@ -20,6 +20,7 @@
 #include "experiments/load_experiment.h"
 #include "experiments/own_examples.h"
 #include "io/config/yaml_text.h"
+#include "io/file_kind.h"
 #include "io/files.h"
 #include "models/families/model_cost.h"
 #include "tasks/task_type.h"
@@ -326,10 +327,7 @@ std::string name_of_run(const fs::path& file) {
 bool is_own_text(const fs::path& path) {
   if (is_own_pictures(path)) return true;
   if (!has_file(path)) return false;
-  for (const auto* const extension : {".yaml", ".yml", ".json"}) {
-    if (path.extension() == extension) return false;
-  }
-  if (is_stored_model(path)) return false;
+  if (has_extension(path, {".yaml", ".yml", ".json"}) || is_stored_model(path)) return false;
   constexpr size_t longest_configuration = 1 << 16;
   const MappedFile file(path);
   const auto text = without_byte_order_mark(file.bytes());

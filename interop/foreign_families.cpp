@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "interop/families/families.h"
+#include "interop/pytorch/nanogpt.h"
 #include "io/config/config_file.h"
 
 namespace zoo {
@@ -21,6 +22,8 @@ const std::vector<ForeignFamily>& foreign_families() {
 
 const ForeignFamily* find_foreign_family(std::string_view model_type) {
   const auto& families = foreign_families();
+  static const ForeignFamily only_read = nanogpt_foreign();
+  if (model_type == only_read.model_type) return &only_read;
   const auto found = std::ranges::find(families, model_type, &ForeignFamily::model_type);
   return found == families.end() ? nullptr : &*found;
 }

@@ -13,7 +13,7 @@ namespace zoo {
 /// All families, in the order in which an export tries them.
 const std::vector<ForeignFamily>& foreign_families();
 
-/// The family of this model_type; null if there is none.
+/// The family of this model_type, also one that is only read; null if there is none.
 const ForeignFamily* find_foreign_family(std::string_view model_type);
 
 /// The experiment as its own config.yaml gives it, so that every limit of a key is checked. `place`: the file

@@ -9,15 +9,20 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "data/text/hub_tokenizer.h"
+#include "interop/foreign_kinds.h"
+#include "io/file_kind.h"
 #include "io/files.h"
 #include "io/gguf/gguf_file.h"
 #include "io/joined_tensors.h"
 #include "io/json_document.h"
+#include "io/open_file.h"
+#include "io/pytorch/pytorch_file.h"
 #include "io/safetensors.h"
 
 namespace zoo {
@@ -25,8 +30,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kWeights = "model.safetensors";
-constexpr const char* kIndex = "model.safetensors.index.json";
+/// Where weights are, the first that is there; each may be divided into several files, which an index lists.
+constexpr auto kWeights = std::to_array<std::string_view>({"model.safetensors", "pytorch_model.bin"});
+constexpr std::string_view kIndexEnding = ".index.json";
 
 /// Beside the files of the tokenizer, hub_file_names().
 constexpr auto kOtherFiles =
@@ -43,6 +49,18 @@ std::map<std::string, std::string> read_named(const fs::path& dir, std::span<con
   return files;
 }
 
+/// Whether a file begins with what no text has, or stands in the place of one that was not downloaded.
+bool is_binary(const fs::path& path) {
+  std::array<char, kStrayHead> bytes{};
+  try {
+    const auto file = open_for_reading(path, Follow::links);
+    const std::string_view head(bytes.data(), read_at(file, path, 0, bytes));
+    return stray_content(head) || head.find('\0') != head.npos;
+  } catch (const DataError&) {
+    return false;
+  }
+}
+
 bool is_plain_name(const std::string& name) {
   return !name.empty() && name != "." && name != ".." && name.find('/') == name.npos &&
          name.find('\0') == name.npos;
@@ -53,12 +71,12 @@ bool is_within(const fs::path& path, const fs::path& dir) {
   return end == dir.end();
 }
 
-std::shared_ptr<const TensorSource> open_shards(const fs::path& dir) {
-  const auto index = dir / kIndex;
+std::shared_ptr<const TensorSource> open_shards(const fs::path& dir, const std::string& index_name) {
+  const auto index = dir / index_name;
   const auto fail = [&](const std::string& problem) {
     throw CheckpointError(fmt::format("{}: {}", index.string(), problem));
   };
-  const auto json = parse_foreign_json(index, read_foreign_file(dir, kIndex));
+  const auto json = parse_foreign_json(index, read_foreign_file(dir, index_name));
   const auto weight_map = json.is_object() ? json.find("weight_map") : json.end();
   if (!json.is_object() || weight_map == json.end() || !weight_map->is_object())
     fail("it has no object weight_map, which says in which file a tensor is");
@@ -74,7 +92,7 @@ std::shared_ptr<const TensorSource> open_shards(const fs::path& dir) {
   for (const auto& [file, names] : names_in) {
     if (!is_plain_name(file))
       fail(fmt::format("'{}' is not the name of a file in this directory", excerpt(file)));
-    auto tensors = std::make_shared<SafetensorsFile>(foreign_file(dir, file));
+    auto tensors = open_tensors_of_file(foreign_file(dir, file));
     for (const auto& name : names) {
       if (!tensors->contains(name)) fail(fmt::format("'{}' is not in {}", excerpt(name), excerpt(file)));
     }
@@ -91,7 +109,21 @@ std::shared_ptr<const TensorSource> open_shards(const fs::path& dir) {
 }  // namespace
 
 bool is_foreign(const fs::path& dir) {
-  return (has_file(dir / "config.json") && !has_file(dir / "config.yaml")) || is_gguf(dir);
+  return (has_file(dir / "config.json") && !has_file(dir / "config.yaml")) || is_adapter(dir) ||
+         is_file_of_weights(dir);
+}
+
+bool is_adapter(const fs::path& dir) {
+  if (!has_file(dir / "adapter_config.json") || has_file(dir / "config.yaml")) return false;
+  return std::ranges::none_of(kWeights, [&](std::string_view name) {
+    return has_file(dir / name) || has_file(dir / (std::string(name) + std::string(kIndexEnding)));
+  });
+}
+
+bool is_file_of_weights(const fs::path& path) {
+  if (!has_file(path)) return false;
+  if (has_extension(path, {".safetensors", ".gguf", ".pt", ".pth", ".ckpt"}) || is_gguf(path)) return true;
+  return has_extension(path, {".bin"}) && is_binary(path);
 }
 
 bool has_foreign_file(const fs::path& dir, const std::string& name) {
@@ -120,7 +152,10 @@ fs::path foreign_file(const fs::path& dir, const std::string& name) {
 std::string read_foreign_file(const fs::path& dir, const std::string& name) {
   const auto path = foreign_file(dir, name);
   try {
-    return read_file(path, Follow::nothing, kMostForeignBytes);
+    auto content = read_file(path, Follow::nothing, kMostForeignBytes);
+    if (const auto stray = stray_content(content))
+      throw CheckpointError(fmt::format("{}: {}", (dir / name).string(), *stray));
+    return content;
   } catch (const DataError& error) {
     throw CheckpointError(error.what());
   }
@@ -144,19 +179,21 @@ std::map<std::string, std::string> other_small_files(const fs::path& dir) {
   return read_named(dir, kOtherFiles);
 }
 
+std::shared_ptr<const TensorSource> open_tensors_of_file(const fs::path& path) {
+  if (has_extension(path, {".safetensors"})) return std::make_shared<SafetensorsFile>(path);
+  return std::make_shared<PytorchFile>(path);
+}
+
 std::shared_ptr<const TensorSource> open_foreign_tensors(const fs::path& dir) {
-  if (has_foreign_file(dir, kWeights)) return std::make_shared<SafetensorsFile>(foreign_file(dir, kWeights));
-  if (has_foreign_file(dir, kIndex)) return open_shards(dir);
-  constexpr auto others = std::to_array<std::string_view>(
-      {"pytorch_model.bin", "pytorch_model.bin.index.json", "tf_model.h5", "flax_model.msgpack"});
-  for (const auto name : others) {
-    if (!has_foreign_file(dir, std::string(name))) continue;
-    throw CheckpointError(
-        fmt::format("{}: only safetensors are read; transformers converts it: "
-                    "AutoModel.from_pretrained(DIR).save_pretrained(NEW)",
-                    (dir / name).string()));
+  for (const auto view : kWeights) {
+    const std::string name(view), index = name + std::string(kIndexEnding);
+    if (has_foreign_file(dir, name)) return open_tensors_of_file(foreign_file(dir, name));
+    if (has_foreign_file(dir, index)) return open_shards(dir, index);
   }
-  throw CheckpointError(fmt::format("{}: no weights: neither {} nor {}", dir.string(), kWeights, kIndex));
+  const auto other = other_kind_of(dir);
+  throw CheckpointError(
+      other ? fmt::format("{}: {}", dir.string(), *other)
+            : fmt::format("{}: no weights: there is no {}", dir.string(), fmt::join(kWeights, ", no ")));
 }
 
 }  // namespace zoo

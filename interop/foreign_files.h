@@ -15,8 +15,15 @@
 namespace zoo {
 
 /// Whether there is a config.json in it, and no config.yaml, which makes a directory a run; or whether it is
-/// a GGUF file, which stands for such a directory (interop/gguf).
+/// an adapter or a file of weights, which stands for such a directory (foreign_source.h).
 bool is_foreign(const std::filesystem::path& dir);
+
+/// Whether it holds an adapter of the library PEFT, and no whole model.
+bool is_adapter(const std::filesystem::path& dir);
+
+/// Whether a file's name, or its beginning, is that of weights: GGUF, .safetensors, .pt, .pth, .ckpt, or a
+/// .bin that is no text.
+bool is_file_of_weights(const std::filesystem::path& path);
 
 /// Whether the directory has a file of this name.
 bool has_foreign_file(const std::filesystem::path& dir, const std::string& name);
@@ -42,9 +49,14 @@ std::map<std::string, std::string> read_small_files(const std::filesystem::path&
 /// Those of them that the tokenizer does not read; the others are not opened.
 std::map<std::string, std::string> other_small_files(const std::filesystem::path& dir);
 
-/// The tensors of model.safetensors, or of the files that model.safetensors.index.json lists. Throws
-/// CheckpointError: there are none (says what to do with weights in other forms), a file is missing or
-/// damaged, a tensor is in two files, or file and index differ.
+/// The tensors of a file of safetensors, if its name says so, or else of torch.save(). Throws
+/// CheckpointError.
+std::shared_ptr<const TensorSource> open_tensors_of_file(const std::filesystem::path& path);
+
+/// The tensors of model.safetensors or else of pytorch_model.bin, or of the files that
+/// model.safetensors.index.json or pytorch_model.bin.index.json lists. Throws CheckpointError: there are none
+/// (says what else is there, and what to do with it), a file is missing or damaged, a tensor is in two files,
+/// or file and index differ.
 std::shared_ptr<const TensorSource> open_foreign_tensors(const std::filesystem::path& dir);
 
 }  // namespace zoo

@@ -14,10 +14,9 @@
 #include "interop/families/common.h"
 #include "interop/foreign_files.h"
 #include "interop/foreign_preprocessor.h"
+#include "interop/foreign_source.h"
 #include "interop/foreign_tokens.h"
-#include "interop/gguf/gguf_model.h"
 #include "io/config/config_file.h"
-#include "io/gguf/gguf_file.h"
 #include "layers/modules/construction.h"
 #include "models/families/families.h"
 #include "tasks/task.h"
@@ -28,11 +27,10 @@ namespace {
 namespace fs = std::filesystem;
 using SmallFiles = std::map<std::string, std::string>;
 
-ForeignConfig parsed_config(const fs::path& dir, const SmallFiles& files) {
-  const auto path = (dir / "config.json").string();
-  const auto found = files.find("config.json");
-  if (found == files.end()) throw CheckpointError(fmt::format("{}: missing", path));
-  return {path, parse_foreign_json(path, found->second)};
+ForeignConfig parsed_config(const ForeignSource& source) {
+  const auto found = source.files.find("config.json");
+  if (found == source.files.end()) throw CheckpointError(fmt::format("{}: missing", source.config_place));
+  return {source.config_place, parse_foreign_json(source.config_place, found->second)};
 }
 
 const ForeignFamily& family_of(ForeignConfig& config) {
@@ -132,12 +130,12 @@ TensorMapping tensor_mapping(const ForeignFamily& family, const Experiment& expe
           shapes_of(experiment.model, purpose)};
 }
 
-Experiment read_foreign_experiment(const fs::path& dir) {
-  const auto files = is_gguf(dir) ? gguf_config(dir) : other_small_files(dir);
-  auto config = parsed_config(dir, files);
-  const auto generation = read_generation(dir, files, config);
-  auto experiment = describe_foreign(std::move(config), generation, dir).experiment;
-  read_preprocessor(dir, files, experiment);
+Experiment read_foreign_experiment(const fs::path& path) {
+  const auto source = open_foreign_source(path, ForeignParts::config);
+  auto config = parsed_config(source);
+  const auto generation = read_generation(source.dir, source.files, config);
+  auto experiment = describe_foreign(std::move(config), generation, source.dir).experiment;
+  read_preprocessor(source.dir, source.files, experiment);
   return experiment;
 }
 
@@ -161,10 +159,11 @@ bool follow_tensors(const TensorMapping& mapping, const std::shared_ptr<const Te
 
 }  // namespace
 
-ForeignModel open_foreign(const fs::path& dir) {
-  auto gguf = is_gguf(dir) ? open_gguf(dir) : GgufModel{};
-  auto files = gguf.tensors ? std::move(gguf.files) : read_small_files(dir);
-  auto config = parsed_config(dir, files);
+ForeignModel open_foreign(const fs::path& path, const fs::path& base) {
+  auto source = open_foreign_source(path, ForeignParts::all, base);
+  const auto& dir = source.dir;
+  auto& files = source.files;
+  auto config = parsed_config(source);
   const auto generation = read_generation(dir, files, config);
   auto described = describe_foreign(std::move(config), generation, dir);
   read_preprocessor(dir, files, described.experiment);
@@ -179,14 +178,13 @@ ForeignModel open_foreign(const fs::path& dir) {
     vocabulary.pixels = read_pixels(dir, files, described.experiment);
   std::erase_if(files, [](const auto& file) { return is_hub_file(file.first); });  // the tokenizer has them
   vocabulary.foreign_files = std::move(files);
-  const auto tensors = gguf.tensors ? gguf.tensors : open_foreign_tensors(dir);
   auto task = open_task(described.experiment, vocabulary);
   const auto mapping = [&] {
     return tensor_mapping(*described.family, described.experiment, task->purpose(), described.config);
   };
-  if (follow_tensors(mapping(), tensors, task->purpose(), described.experiment.model))
+  if (follow_tensors(mapping(), source.tensors, task->purpose(), described.experiment.model))
     task = open_task(described.experiment, std::move(vocabulary));
-  auto imported = mapping().imported(tensors);
+  auto imported = mapping().imported(source.tensors);
   return {.family = described.family, .task = std::move(task), .tensors = std::move(imported)};
 }
 

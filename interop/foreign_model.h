@@ -21,13 +21,14 @@ struct ForeignModel {
   std::shared_ptr<const TensorSource> tensors;  // with our names and shapes, in the stored types
 };
 
-/// Opens a directory with config.json, safetensors and a tokenizer, or a GGUF file; reads no weights yet.
-/// Throws CheckpointError, which names the file and what in it is not supported.
-ForeignModel open_foreign(const std::filesystem::path& dir);
+/// Opens what is_foreign(): a directory with config.json, weights and a tokenizer, a GGUF file, a file of
+/// weights; reads no weights yet. Throws CheckpointError, which names the file and what in it is not
+/// supported. `base`: of an adapter, see open_foreign_source().
+ForeignModel open_foreign(const std::filesystem::path& path, const std::filesystem::path& base = {});
 
 /// Reads only the configuration. The experiment has the name of the directory. Throws CheckpointError
 /// likewise.
-Experiment read_foreign_experiment(const std::filesystem::path& dir);
+Experiment read_foreign_experiment(const std::filesystem::path& path);
 
 /// What a config.json says.
 struct ForeignDescription {

@@ -21,6 +21,7 @@
 #include "interop/gguf/gguf_config.h"
 #include "interop/gguf/gguf_tensors.h"
 #include "interop/gguf/gguf_vocabulary.h"
+#include "io/file_kind.h"
 #include "io/files.h"
 #include "io/gguf/gguf_writer.h"
 
@@ -164,7 +165,7 @@ uint32_t file_type(const TensorSource& tensors, std::optional<ExportedType> type
 
 }  // namespace
 
-bool is_gguf_name(const fs::path& path) { return path.extension() == ".gguf"; }
+bool is_gguf_name(const fs::path& path) { return has_extension(path, {".gguf"}); }
 
 std::string export_gguf(const fs::path& path, const Task& task,
                         const std::shared_ptr<const TensorSource>& tensors,

@@ -4,13 +4,14 @@
 
 #include "base/error.h"
 #include "data/text/hub_tokenizer.h"
+#include "interop/foreign_source.h"
 #include "interop/gguf/gguf_model.h"
 #include "io/gguf/gguf_file.h"
 
 namespace zoo {
 
 std::unique_ptr<Tokenizer> open_stored_tokenizer(const std::filesystem::path& path) {
-  if (!is_gguf(path)) return open_tokenizer(path);
+  if (!is_gguf(path)) return open_tokenizer(directory_of_tokenizer(path));
   auto files = gguf_tokenizer(path);
   try {
     const auto special = hub_special_tokens(files);
@@ -21,7 +22,8 @@ std::unique_ptr<Tokenizer> open_stored_tokenizer(const std::filesystem::path& pa
 }
 
 ChatTemplate open_stored_chat_template(const std::filesystem::path& path) {
-  return is_gguf(path) ? make_chat_template(gguf_tokenizer(path), path.string()) : read_chat_template(path);
+  return is_gguf(path) ? make_chat_template(gguf_tokenizer(path), path.string())
+                       : read_chat_template(directory_of_tokenizer(path));
 }
 
 }  // namespace zoo

@@ -1,8 +1,12 @@
 #include "io/tensor_source.h"
 
+#include <array>
 #include <limits>
 
+#include <fmt/format.h>
+
 #include "base/error.h"
+#include "io/file_kind.h"
 
 namespace zoo {
 
@@ -24,7 +28,12 @@ std::optional<uint64_t> size_in_bytes(const std::vector<uint64_t>& shape, size_t
 
 Descriptor open_tensor_file(const std::filesystem::path& path) {
   try {
-    return open_for_reading(path, Follow::links);
+    auto file = open_for_reading(path, Follow::links);
+    std::array<char, kStrayHead> head{};
+    const size_t n = read_at(file, path, 0, head);
+    if (const auto stray = stray_content({head.data(), n}))
+      throw CheckpointError(fmt::format("'{}': {}", path.string(), *stray));
+    return file;
   } catch (const DataError& error) {
     throw CheckpointError(error.what());
   }

@@ -88,6 +88,14 @@ inline CLI::Option* add_run(CLI::App& command, std::filesystem::path& run) {
   return command.add_option("RUN", run, "Directory of a run")->type_name("DIR")->required();
 }
 
+inline CLI::Option* add_base(CLI::App& command, std::filesystem::path& base) {
+  return command
+      .add_option("--base", base,
+                  "RUN is an adapter of the library PEFT: the model that it changes (default: what its "
+                  "adapter_config.json names)")
+      ->type_name("DIR");
+}
+
 inline CLI::Option* add_overrides(CLI::App& command, std::vector<std::string>& overrides) {
   return command
       .add_option("--set", overrides,

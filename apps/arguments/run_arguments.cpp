@@ -14,7 +14,7 @@ namespace zoo {
 Run open_run(const RunArguments& arguments) {
   const auto device = parse_device(arguments.device);
   note_large_weights(arguments.dir);
-  auto run = Run::open(arguments.dir, device, arguments.weights);
+  auto run = Run::open(arguments.dir, device, arguments.weights, arguments.base);
   const auto wanted = arguments.weights.value_or(run.experiment().generation.weights);
   if (const auto format = fast_format(wanted, device); format != wanted) {
     std::cerr << fmt::format("note: {} is not fast on this machine, so the weights are stored in {}\n",

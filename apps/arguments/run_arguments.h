@@ -14,6 +14,7 @@ namespace zoo {
 
 struct RunArguments {
   std::filesystem::path dir;
+  std::filesystem::path base = {};        // of an adapter of PEFT; default: what adapter_config.json names
   std::optional<WeightFormat> weights;    // default: the run's generation.weights
   std::optional<CacheFormat> cache = {};  // default: the run's generation.cache
   std::string device = "auto";

@@ -20,6 +20,7 @@
 #include "data/text/chats/chat_template.h"
 #include "data/text/chats/local_time.h"
 #include "interop/stored_texts.h"
+#include "io/file_kind.h"
 #include "io/files.h"
 #include "io/json_document.h"
 
@@ -52,7 +53,7 @@ Conversation conversation_in(std::string_view text, const RenderArguments& argum
   return conversation;
 }
 
-/// A file .jsonl has one conversation a line; another file is one conversation.
+/// A file .jsonl or .ndjson has one conversation a line; another file is one conversation.
 std::vector<Conversation> read_conversations(const RenderArguments& arguments) {
   const auto content = read_file(arguments.messages);
   const auto name = arguments.messages.string();
@@ -64,7 +65,7 @@ std::vector<Conversation> read_conversations(const RenderArguments& arguments) {
       throw DataError(fmt::format("{}: {}", place, error.what()));
     }
   };
-  if (arguments.messages.extension() != ".jsonl") {
+  if (!has_extension(arguments.messages, {".jsonl", ".ndjson"})) {
     add(content, name);
     return conversations;
   }

@@ -77,6 +77,7 @@ void add_contacts(CLI::App& app) {
       ->type_name("FILE");
   add_json(*command, arguments->json,
            "One JSON document: {\"text\", \"residues\", \"contacts\": the probability of each pair}");
+  add_base(*command, arguments->run.base);
   add_weights(*command, arguments->run.weights);
   add_device(*command, arguments->run.device);
   command->footer(

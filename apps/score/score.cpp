@@ -190,6 +190,7 @@ void add_score(CLI::App& app) {
   add_json(*command, arguments->json,
            "One JSON document: {\"results\": [{text, ids, logprobs, total, tokens, perplexity, "
            "bits_per_byte}]}");
+  add_base(*command, arguments->run.base);
   add_weights(*command, arguments->run.weights);
   add_cache(*command, arguments->run.cache);
   add_device(*command, arguments->run.device);

@@ -19,6 +19,7 @@
 #include "apps/arguments/run_arguments.h"
 #include "base/device.h"
 #include "base/error.h"
+#include "io/file_kind.h"
 #include "serving/api/access_log.h"
 #include "serving/api/routes/api.h"
 #include "serving/http/http_server.h"
@@ -50,7 +51,7 @@ std::vector<ModelSource> sources_of(const ServeArguments& arguments) {
     const std::filesystem::path path = is_named ? text.substr(equals + 1) : text;
     auto name = is_named ? text.substr(0, equals) : path.lexically_normal().filename().string();
     if (name.empty()) name = path.lexically_normal().parent_path().filename().string();
-    if (!is_named && path.extension() == ".gguf") name = path.stem().string();
+    if (!is_named && has_extension(path, {".gguf"})) name = path.stem().string();
     if (name.empty() || name == ".") name = "model";
     const auto stem = name;
     for (int n = 2; !taken.insert(name).second; ++n) {

@@ -10,17 +10,17 @@
 #include "base/text.h"
 #include "data/files/table_forms.h"
 #include "data/files/text_files.h"
+#include "io/file_kind.h"
 
 namespace zoo {
 
 TableForm table_form(const std::filesystem::path& path) {
-  const auto ending = path.extension();
-  if (ending == ".jsonl") return TableForm::json_lines;
-  return ending == ".parquet" ? TableForm::parquet : TableForm::tsv;
+  if (has_extension(path, {".jsonl", ".ndjson"})) return TableForm::json_lines;
+  return has_extension(path, {".parquet"}) ? TableForm::parquet : TableForm::tsv;
 }
 
 bool is_table(const std::filesystem::path& path) {
-  return path.extension() == ".tsv" || table_form(path) != TableForm::tsv;
+  return has_extension(path, {".tsv", ".tab"}) || table_form(path) != TableForm::tsv;
 }
 
 void read_table(const std::filesystem::path& path, const std::vector<ColumnNames>& columns,

@@ -1,8 +1,9 @@
 #pragma once
 // Tables of texts: rows with named columns, in three forms.
 //
-//   NAME.tsv      tab-separated, with a header, without quoting (as in GLUE)
-//   NAME.jsonl    lines of JSON: an object for each row; the keys of the first are the columns
+//   NAME.tsv      tab-separated, with a header, without quoting (as in GLUE); also NAME.tab
+//   NAME.jsonl    lines of JSON: an object for each row; the keys of the first are the columns;
+//                 also NAME.ndjson
 //   NAME.parquet  Apache Parquet, if the build has found Arrow (docs/data.md)
 //
 // A column of a column, such as "de" of "translation", is "translation.de". Files are read in pieces.
@@ -19,7 +20,7 @@ enum class TableForm { tsv, json_lines, parquet };
 
 /// The form of a table with this name; other names are read as TableForm::tsv.
 TableForm table_form(const std::filesystem::path& path);
-/// Whether the file's name ends in .tsv, .jsonl or .parquet.
+/// Whether the file's name ends in .tsv, .tab, .jsonl, .ndjson or .parquet.
 bool is_table(const std::filesystem::path& path);
 
 /// Alternative names of a column. The first one that the table has is used.

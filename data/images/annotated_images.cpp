@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "data/images/coco_file.h"
 #include "data/images/image_file.h"
+#include "io/file_kind.h"
 #include "io/files.h"
 
 namespace zoo {
@@ -56,7 +57,7 @@ std::vector<std::optional<int64_t>> label_numbers(const CocoFile& coco,
 /// The COCO file that a name leads to. Throws DataError for data of another kind.
 fs::path coco_path(const ConfigPath& name) {
   const auto path = data_file_or_directory(name);
-  if (path.extension() != ".json") {
+  if (!has_extension(path, {".json"})) {
     throw DataError(
         fmt::format("{}: pictures with objects are read from a COCO file (NAME.json)", path.string()));
   }

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "data/directory.h"
 #include "data/images/formats/decoders.h"
+#include "io/file_kind.h"
 #include "io/files.h"
 
 namespace zoo {

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "data/class_split.h"
 #include "data/files/file_lines.h"
 #include "data/files/tables.h"
 #include "data/files/text_files.h"
@@ -70,6 +71,17 @@ void keep_part_of_text(const DataConfig& config, Split split, std::vector<std::s
 struct Row {
   std::string text, label, second;
 };
+
+void keep_rows_of(const DataConfig& config, Split split, std::vector<Row>& rows) {
+  std::vector<RowIdentity> identities;
+  for (const auto& row : rows)
+    identities.push_back({.text = row.text + '\t' + row.second, .label = row.label});
+  const auto is_kept = rows_of_split(config, split, identities);
+  std::vector<Row> kept;
+  for (size_t i = 0; i < rows.size(); ++i)
+    if (is_kept[i]) kept.push_back(std::move(rows[i]));
+  rows = std::move(kept);
+}
 
 /// The columns of a text: one, or two for pairs.
 std::vector<ColumnNames> text_columns(const DataConfig& config) {
@@ -258,7 +270,7 @@ ParallelTexts read_parallel(const DataConfig& config, Split split) {
 LabelledTexts read_labelled(const DataConfig& config, Split split) {
   std::vector<Row> rows;
   for (const auto& file : files_to_read(config, split)) read_rows(data_path(file), config, rows);
-  keep_part(config, split, rows);
+  keep_rows_of(config, split, rows);
   if (rows.empty()) fail_empty(config, split, "rows");
   LabelledTexts result;
   for (Row& row : rows) {

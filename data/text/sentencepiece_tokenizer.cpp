@@ -19,7 +19,7 @@
 #include "data/sentencepiece/model_fields.h"
 #include "data/sentencepiece/trainer.h"
 #include "data/sentencepiece/wire_format.h"
-#include "data/text/hub/exported_pieces.h"
+#include "data/text/exports/exported_pieces.h"
 #include "data/text/subwords/decoder.h"
 #include "data/text/token_cache.h"
 #include "data/text/tokenizer_file.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "data/text/hub/exported_vocabulary.h"
+#include "data/text/exports/exported_vocabulary.h"
 #include "data/text/tokenizer.h"
 
 namespace zoo {

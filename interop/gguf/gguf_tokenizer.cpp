@@ -12,7 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
-#include "data/text/hub/exported_vocabulary.h"
+#include "data/text/exports/exported_vocabulary.h"
 #include "data/text/subwords/vocabulary.h"
 #include "interop/gguf/gguf_pre_tokenizers.h"
 #include "interop/gguf/gguf_token_kinds.h"

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/process.h"
 #include "base/text.h"
+#include "io/file_kind.h"
 #include "io/files.h"
 
 namespace zoo {
@@ -26,7 +27,7 @@ bool is_file(const fs::path& path) {
 
 /// Whether `name` may stand for NAME.yaml.
 bool lacks_ending(const fs::path& name) {
-  return name.has_filename() && name.extension() != ".yaml" && name.extension() != ".yml";
+  return name.has_filename() && !has_extension(name, {".yaml", ".yml"});
 }
 
 /// `name`, or `name` with .yaml at its end.
@@ -70,7 +71,7 @@ std::vector<fs::path> files_in(const fs::path& configs) {
   for (const auto& folder : subfolders(configs)) {
     std::error_code error;
     for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
-      if (at->path().extension() == ".yaml") files.push_back(at->path());
+      if (has_extension(at->path(), {".yaml"})) files.push_back(at->path());
   }
   std::ranges::sort(files);
   return files;

@@ -131,7 +131,20 @@ class LanguageModeling final : public Task {
 
   std::unique_ptr<BatchSource> open_conversations(Split split) {
     const auto& data = experiment().data;
-    auto [tokens, answers, answer_tokens, answer_bytes] = tokenize_conversations(data, split, tokenizer());
+    auto [tokens, answers, answer_tokens, answer_bytes, n_without_answer] =
+        tokenize_conversations(data, split, tokenizer());
+    const int64_t n = tokens.n_rows() + n_without_answer;
+    // What follows the last token that is read is predicted, too.
+    for (int64_t i = 0; i < answers.n_rows(); ++i)
+      n_without_answer += answers.row(i).front() > data.sequence_length ? 1 : 0;
+    if (n_without_answer > 0) {
+      add_notes({fmt::format(
+          "{} of {} conversations for {} have no answer within data.sequence_length, {}: they are "
+          "left out",
+          n_without_answer, n, name_of(split), data.sequence_length)});
+    }
+    add_notes(notes_on_cut(n_longer_than(data.sequence_length + 1, tokens), n, "conversations", split,
+                           "data.sequence_length", data.sequence_length));
     bytes_per_token_[static_cast<size_t>(split)] =
         static_cast<double>(answer_bytes) / static_cast<double>(std::max<int64_t>(answer_tokens, 1));
     if (split == Split::valid) {

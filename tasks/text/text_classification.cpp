@@ -96,6 +96,16 @@ class TextClassification : public Task {
     return all;
   }
 
+  /// Says how many texts, or pairs if there are any, are cut.
+  void note_length(const TokenStore& texts, const TokenStore& pairs, Split split) {
+    int64_t n_cut = 0;
+    for (int64_t i = 0; i < texts.n_rows(); ++i) {
+      const int64_t of_pair = i < pairs.n_rows() ? pairs.row_length(i) : 0;
+      n_cut += texts.row_length(i) + of_pair + n_special_tokens() > length_limit() ? 1 : 0;
+    }
+    add_notes(notes_on_cut(n_cut, texts.n_rows(), "texts", split, "data.sequence_length", length_limit()));
+  }
+
  private:
   int64_t length_limit() const { return experiment().data.sequence_length; }
   int64_t length_with_specials(const EncodedText& text) const {
@@ -191,9 +201,10 @@ class ClassificationByHead final : public TextClassification {
  private:
   std::unique_ptr<BatchSource> open(Split split) override {
     const auto rows = read_labelled(experiment().data, split);
-    return make_batches(tokenize(rows.texts, tokenizer(), RowEnding::bare),
-                        tokenize(rows.pairs, tokenizer(), RowEnding::bare), classes(rows),
-                        batch_options(split));
+    auto texts = tokenize(rows.texts, tokenizer(), RowEnding::bare),
+         pairs = tokenize(rows.pairs, tokenizer(), RowEnding::bare);
+    note_length(texts, pairs, split);
+    return make_batches(std::move(texts), std::move(pairs), classes(rows), batch_options(split));
   }
 
   Scorer scorer(Model& model) const override {
@@ -283,9 +294,10 @@ class ClassificationByText final : public TextClassification {
     const auto rows = read_labelled(experiment().data, split);
     classes(rows);  // an unknown label is an error here too
     const int64_t length = experiment().data.sequence_length;
-    return text_to_text_batches(tokenize(rows.texts, tokenizer(), RowEnding::bare),
-                                tokenize(rows.labels, tokenizer(), RowEnding::bare), length, length,
-                                PairLayout::two_sides, tokenizer().special(), batch_options(split));
+    auto texts = tokenize(rows.texts, tokenizer(), RowEnding::bare);
+    note_length(texts, {}, split);
+    return text_to_text_batches(std::move(texts), tokenize(rows.labels, tokenizer(), RowEnding::bare), length,
+                                length, PairLayout::two_sides, tokenizer().special(), batch_options(split));
   }
 
   /// The scores are the log-likelihoods of the names of the classes.

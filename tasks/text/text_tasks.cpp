@@ -56,6 +56,19 @@ std::string bits_key(const Tokenizer& tokenizer) {
   return tokenizer.keeps_text() ? "bits_per_byte" : "bits_per_decoded_byte";
 }
 
+int64_t n_longer_than(int64_t limit, const TokenStore& rows) {
+  int64_t n = 0;
+  for (int64_t i = 0; i < rows.n_rows(); ++i) n += rows.row_length(i) > limit ? 1 : 0;
+  return n;
+}
+
+std::vector<std::string> notes_on_cut(int64_t n_cut, int64_t n, std::string_view what, Split split,
+                                      std::string_view key, int64_t limit) {
+  if (n_cut == 0) return {};
+  return {fmt::format("{} of {} {} for {} are longer than {}, {}: their ends are cut", n_cut, n, what,
+                      name_of(split), key, limit)};
+}
+
 std::string as_line(std::string_view text) {
   std::string line;
   while (const auto bad = find_invalid_utf8(text)) {

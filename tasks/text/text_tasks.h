@@ -27,6 +27,14 @@ size_t predicted_bytes(const Tokenizer& tokenizer, const TokenStore& store, int6
 /// changes texts.
 std::string bits_key(const Tokenizer& tokenizer);
 
+/// How many rows have more than `limit` tokens.
+int64_t n_longer_than(int64_t limit, const TokenStore& rows);
+/// What to say if `n_cut` of `n` rows of a split are longer than the model reads: "3 of 40 texts for train
+/// are longer than data.sequence_length, 128: their ends are cut". Nothing if none is. `what`: the rows;
+/// `key`: what limits them.
+std::vector<std::string> notes_on_cut(int64_t n_cut, int64_t n, std::string_view what, Split split,
+                                      std::string_view key, int64_t limit);
+
 /// `text` as one line of UTF-8: line breaks become blanks, and what is no UTF-8 becomes U+FFFD.
 std::string as_line(std::string_view text);
 

@@ -90,10 +90,16 @@ class TextToText final : public Task {
       targets += static_cast<double>(kept + 1);
     }
     bytes_per_target_[static_cast<size_t>(split)] = targets > 0 ? bytes / targets : 0;
+    const auto source = tokenize(pairs.source, tokenizer(), RowEnding::bare);
+    // One more for eos.
+    add_notes(notes_on_cut(n_longer_than(data.sequence_length - 1, source), source.n_rows(), "sources", split,
+                           "data.sequence_length", data.sequence_length));
+    add_notes(notes_on_cut(n_longer_than(target_length - 1, target), target.n_rows(), "targets", split,
+                           "data.target_length", target_length));
     const bool alone = shape_of(experiment().model) == FamilyShape::decoder;
-    return text_to_text_batches(
-        tokenize(pairs.source, tokenizer(), RowEnding::bare), target, data.sequence_length, target_length,
-        alone ? PairLayout::one_stream : PairLayout::two_sides, tokenizer().special(), batch_options(split));
+    return text_to_text_batches(source, target, data.sequence_length, target_length,
+                                alone ? PairLayout::one_stream : PairLayout::two_sides, tokenizer().special(),
+                                batch_options(split));
   }
 
   std::array<double, 3> bytes_per_target_{};  // by Split

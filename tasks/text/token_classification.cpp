@@ -83,12 +83,8 @@ std::unique_ptr<BatchSource> TokenClassification::open(Split split) {
     }
     if (!row.positions.empty()) rows.push_back(std::move(row));
   }
-  if (n_cut > 0) {
-    add_notes(
-        {fmt::format("{} of {} texts for {} are longer than data.sequence_length, {}: their ends are cut, "
-                     "with the labels",
-                     n_cut, texts.size(), name_of(split), experiment().data.sequence_length)});
-  }
+  add_notes(notes_on_cut(n_cut, std::ssize(texts), "texts, with their labels,", split, "data.sequence_length",
+                         experiment().data.sequence_length));
   return token_classification_batches(
       std::move(rows), frame(), pad(), batch_options(split),
       {.probability = experiment().data.hide_probability, .mask = tokenizer().special().mask});

@@ -117,17 +117,31 @@ TEST_F(SoundFiles, BadFilesGetOneLine) {
   EXPECT_THAT(message_of<DataError>([&] { SoundFile(dir_.path()); }), HasSubstr("cannot read"));
 }
 
-// What a recorder leaves that was cut off: the header promises more than there is.
-TEST_F(SoundFiles, SizesThatLieDoNotDecideHowMuchIsRead) {
+// What a recorder leaves that writes to a pipe: it does not know how long the recording will be.
+TEST_F(SoundFiles, SizesOfStreamsDoNotDecideHowMuchIsRead) {
   const auto samples = tone(440, 800, 8000);
   const std::string good = wav(samples, 8000);
   constexpr size_t size_of_data = 40;
-  for (const uint32_t lie : {0xFFFFFFFFU, 0x7FFFFFFFU, 100'000'000U}) {
-    std::string lying = good;
-    lying.replace(size_of_data, 4, little_endian(lie));
-    EXPECT_EQ(read(lying).size(), samples.size());
+  for (const uint32_t size : {0xFFFFFFFFU, 0x7FFFFFFFU, 0x7FFFF000U, 0x80000000U}) {
+    SCOPED_TRACE(size);
+    EXPECT_EQ(read(std::string(good).replace(size_of_data, 4, little_endian(size))).size(), samples.size());
   }
-  EXPECT_EQ(read(good.substr(0, good.size() - 100)).size(), samples.size() - 50);
+}
+
+TEST_F(SoundFiles, AFileThatIsCutIsRefused) {
+  const std::string good = wav(tone(440, 800, 8000), 8000);
+  const std::string wide = read_file("tests/fuzz/seeds/wav/rf64.wav");
+  EXPECT_EQ(problem(good.substr(0, good.size() - 100)),
+            fmt::format("damaged: its samples should end at byte {}, and the file has {} bytes; was it cut?",
+                        good.size(), good.size() - 100));
+  EXPECT_THAT(problem(wide.substr(0, wide.size() - 2)), HasSubstr("was it cut?"));
+  EXPECT_THAT(problem(std::string(good).replace(40, 4, little_endian(100'000'000U))),
+              HasSubstr("was it cut?"));
+  // A chunk of an odd length before the data has a byte more than it says.
+  const std::string note("LIST\x03\0\0\0abc\0", 12);
+  EXPECT_EQ(read(good.substr(0, 36) + note + good.substr(36)).size(), 800U);
+  EXPECT_THAT(problem(good.substr(0, 36) + note + good.substr(36, good.size() - 37)),
+              HasSubstr("was it cut?"));
 }
 
 TEST(Resample, KeepsATone) {

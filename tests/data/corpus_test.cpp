@@ -2,11 +2,16 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <set>
+#include <utility>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "data/files/tables.h"
 #include "data/text/token_cache.h"
 #include "data/text/tokenize.h"
 #include "io/files.h"
@@ -226,6 +231,64 @@ TEST_F(Corpus, LabelledRowsAreReadByColumnName) {
   EXPECT_THAT(read(), HasSubstr("rows.tsv:1: no column \"label\" in the header; there are: sentence, class"));
   dir_.write("rows.tsv", "sentence\tlabel\n");
   EXPECT_THAT(read(), HasSubstr("rows.tsv"));
+}
+
+/// Rows of `n` classes, sorted by class.
+std::string sorted_rows(int n, int rows_of_a_class) {
+  std::string table = "text\tlabel\n";
+  for (int label = 0; label < n; ++label)
+    for (int i = 0; i < rows_of_a_class; ++i)
+      table += fmt::format("text {} of {}\tclass {}\n", i, label, label);
+  return table;
+}
+
+TEST_F(Corpus, ATableSortedByClassIsSplitWithClassesInProportion) {
+  dir_.write("rows.tsv", sorted_rows(4, 500));
+  const auto config = config_of({"rows.tsv"});
+  const auto train = read_labelled(config, Split::train), valid = read_labelled(config, Split::valid);
+  EXPECT_EQ(train.texts.size() + valid.texts.size(), 2000U);
+  for (const std::string label : {"class 0", "class 1", "class 2", "class 3"}) {
+    // 50 are expected, and the deviation is 6.7.
+    EXPECT_NEAR(static_cast<double>(std::ranges::count(valid.labels, label)), 50, 27) << label;
+  }
+  EXPECT_TRUE(std::ranges::is_sorted(valid.labels));
+}
+
+TEST_F(Corpus, ARowStaysWhereItIsWhenRowsAreAdded) {
+  dir_.write("rows.tsv", sorted_rows(2, 100));
+  const auto config = config_of({"rows.tsv"});
+  const auto before = read_labelled(config, Split::valid);
+  dir_.write("rows.tsv", "text\tlabel\nnew\tclass 0\n" + sorted_rows(3, 120).substr(11));
+  const auto after = read_labelled(config, Split::valid);
+  EXPECT_GT(after.texts.size(), before.texts.size());
+  for (const auto& text : before.texts) EXPECT_THAT(after.texts, ::testing::Contains(text));
+}
+
+TEST_F(Corpus, SmallTablesHaveRowsOfEachClassForTraining) {
+  for (int rows_of_a_class = 2; rows_of_a_class < 8; ++rows_of_a_class) {
+    for (int n = 1; n < 6; ++n) {
+      SCOPED_TRACE(fmt::format("{} classes of {}", n, rows_of_a_class));
+      dir_.write("rows.tsv", sorted_rows(n, rows_of_a_class));
+      const auto config = config_of({"rows.tsv"});
+      const auto train = read_labelled(config, Split::train), valid = read_labelled(config, Split::valid);
+      EXPECT_EQ(std::set(train.labels.begin(), train.labels.end()).size(), static_cast<size_t>(n));
+      EXPECT_GE(valid.texts.size(), 1U);
+    }
+  }
+}
+
+TEST_F(Corpus, CapitalsInASuffixDoNotMatter) {
+  const std::string rows = "text\tlabel\none\ta\n", lines = "{\"text\": \"one\", \"label\": \"a\"}\n";
+  for (const auto& [name, content] :
+       {std::pair("R.TSV", rows), std::pair("r.tab", rows), std::pair("r.Tab", rows),
+        std::pair("R.JSONL", lines), std::pair("r.ndjson", lines), std::pair("r.NDJSON", lines)}) {
+    SCOPED_TRACE(name);
+    dir_.write(name, content);
+    DataConfig config = config_of({name});
+    config.valid = {ConfigPath(name)};
+    EXPECT_TRUE(is_table(name));
+    EXPECT_THAT(read_labelled(config, Split::train).texts, ElementsAre("one"));
+  }
 }
 
 TEST_F(Corpus, TextsForAModelAreLinesOrAColumn) {

@@ -25,6 +25,7 @@
 #include "experiments/load_experiment.h"
 #include "io/config/config_file.h"
 #include "io/files.h"
+#include "io/pytorch/pytorch_file.h"
 #include "io/safetensors.h"
 #include "models/families/model_cost.h"
 #include "tasks/experiment.h"
@@ -94,6 +95,12 @@ void read_safetensors(const fs::path& path) {
   const SafetensorsFile file(path);
   n_elements(file);
   for (const auto& name : file.names()) file.tensor(name).sum();
+}
+
+void read_pytorch(const fs::path& path) {
+  const PytorchFile file(path);
+  for (const auto& name : file.names()) file.tensor(name).sum();
+  file.value_beside("model_args");
 }
 
 /// Decodes an image as training does, and brings it to the sizes that models read.
@@ -181,6 +188,9 @@ std::vector<Target> file_targets(const testing::TempDir& work, const fs::path& s
   targets.push_back(
       {"safetensors", "tensors: every tensor of the file", mutate_safetensors,
        [&work](const std::string& input) { read_safetensors(work.write("fuzzed.safetensors", input)); }});
+  targets.push_back({"pytorch", "a file of torch.save(): every tensor, and a value beside the weights",
+                     mutate_bytes,
+                     [&work](const std::string& input) { read_pytorch(work.write("fuzzed.pt", input)); }});
   targets.push_back({"sentencepiece", "a model of SentencePiece, used on some texts", mutate_protobuf,
                      [](const std::string& input) { use(SentencePieceTokenizer(input, {})); }});
   targets.push_back({"tokenizer", "tokenizer.json of a run, used on some texts", mutate_text,

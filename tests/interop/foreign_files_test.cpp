@@ -355,9 +355,25 @@ TEST(GenerationFiles, WithUnknownKeysAreRefused) {
 TEST(ForeignDirectory, WithOtherFilesOfWeightsSaysWhatToDo) {
   TinyLlama tiny;
   fs::remove(tiny.path() / "model.safetensors");
-  EXPECT_THAT(tiny.problem(), HasSubstr("no weights: neither model.safetensors nor"));
+  EXPECT_THAT(tiny.problem(), HasSubstr("no weights: there is no model.safetensors, no pytorch_model.bin"));
+  tiny.write("tf_model.h5", "x");
+  EXPECT_THAT(tiny.problem(), HasSubstr("tf_model.h5: only weights of TensorFlow"));
   tiny.write("pytorch_model.bin", "x");
-  EXPECT_THAT(tiny.problem(), HasSubstr("only safetensors are read; transformers converts it"));
+  EXPECT_THAT(tiny.problem(), HasSubstr("pytorch_model.bin': not a file of torch.save()"));
+}
+
+// Whoever sends a pointer of Git LFS or a page of HTML in place of a file gets a line that says so.
+TEST(ForeignDirectory, WithFilesThatWereNotDownloadedSaysSo) {
+  for (const std::string name : {"config.json", "tokenizer.json", "model.safetensors"}) {
+    SCOPED_TRACE(name);
+    TinyLlama tiny;
+    tiny.write(name, "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n");
+    EXPECT_THAT(tiny.problem(), HasSubstr("only a pointer of Git LFS"));
+    tiny.write(name, "\xEF\xBB\xBF\n <!DOCTYPE HTML><html>");
+    EXPECT_THAT(tiny.problem(), HasSubstr("a page of HTML in place of the file"));
+    tiny.write(name, "");
+    EXPECT_THAT(tiny.problem(), HasSubstr("the file is empty"));
+  }
 }
 
 TEST(Imports, AreRunsWithTheStoredTypes) {

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -15,7 +16,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "data/directory.h"
+#include "io/file_kind.h"
 #include "io/open_file.h"
 
 namespace zoo {
@@ -87,6 +88,41 @@ int64_t size_of(const Descriptor& file) {
   return ::fstat(file.get(), &status) == 0 ? status.st_size : 0;
 }
 
+/// Where the data of a WAV file should end by its header. Nothing if it does not say: a recorder that writes
+/// to a pipe does not know how much will come, and writes the largest size (SoX: a little less than 2 GiB).
+std::optional<uint64_t> end_of_data(const Descriptor& file, const std::filesystem::path& path) {
+  constexpr uint32_t most = 0xFFFFFFFF, least_of_a_stream = 0x7FFFE000, most_of_a_stream = 0x80000000;
+  constexpr int most_chunks = 1000;
+  std::array<char, 4> form{};
+  read_at(file, path, 0, form);
+  const bool is_big_endian = form[3] == 'X';
+  std::optional<uint64_t> wide_size;  // of the data of RF64
+  uint64_t at = 12;
+  for (int i = 0; i < most_chunks; ++i) {
+    std::array<char, 24> head{};
+    if (read_at(file, path, at, head) < 8) return std::nullopt;
+    const auto number = [&](size_t begin, size_t n) {
+      uint64_t value = 0;
+      for (size_t k = 0; k < n; ++k) {
+        const size_t byte = begin + (is_big_endian ? k : n - 1 - k);
+        value = value << 8U | static_cast<unsigned char>(head[byte]);
+      }
+      return value;
+    };
+    const std::string_view name(head.data(), 4);
+    const uint64_t size = number(4, 4);
+    constexpr size_t place_of_size = 16;
+    if (name == "ds64") wide_size = number(place_of_size, 8);
+    if (name == "data") {
+      if (size == most && wide_size && *wide_size < uint64_t{1} << 62U) return at + 8 + *wide_size;
+      const bool is_stream = size == most || (size >= least_of_a_stream && size <= most_of_a_stream);
+      return is_stream ? std::nullopt : std::optional(at + 8 + size);
+    }
+    at += 8 + size + size % 2;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 SoundFile::SoundFile(const std::filesystem::path& path)
@@ -97,6 +133,14 @@ SoundFile::SoundFile(const std::filesystem::path& path)
   std::array<char, 12> head{};
   const size_t n = read_at(source.file, path, 0, head);
   if (!is_wav_or_flac({head.data(), n})) source.fail("this is no WAV or FLAC file");
+
+  // libsndfile would read what is there without a word.
+  const auto end = head.front() == 'R' ? end_of_data(source.file, path) : std::nullopt;
+  if (end && *end > static_cast<uint64_t>(source.size)) {
+    source.fail(
+        fmt::format("damaged: its samples should end at byte {}, and the file has {} bytes; was it cut?",
+                    *end, source.size));
+  }
 
   auto functions = reading_functions<Source>();
   SF_INFO header{};

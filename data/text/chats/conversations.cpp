@@ -14,6 +14,7 @@
 #include "data/files/file_lines.h"
 #include "data/files/text_files.h"
 #include "data/text/token_cache.h"
+#include "io/file_kind.h"
 #include "io/json_document.h"
 #include "io/sha256.h"
 
@@ -27,7 +28,7 @@ using LineVisitor = std::function<void(const std::filesystem::path& path, const 
 void visit_lines(const DataConfig& config, Split split, const LineVisitor& visit) {
   for (const auto& file : files_to_read(config, split)) {
     const auto path = data_path(file);
-    if (path.extension() != ".jsonl") {
+    if (!has_extension(path, {".jsonl", ".ndjson"})) {
       throw DataError(
           fmt::format("{}: conversations are read from NAME.jsonl, with an object like {{\"messages\": "
                       "[...]}} in each line",
@@ -126,8 +127,10 @@ std::optional<Stores> open_cached(const CachedConversations& cached) {
   return Stores{.tokens = *std::move(tokens), .answers = *std::move(answers), .bytes = *std::move(bytes)};
 }
 
-TokenizedConversations with_counts(Stores stores) {
+/// `n`: the conversations, with those that have no answer.
+TokenizedConversations with_counts(Stores stores, int64_t n) {
   TokenizedConversations result{.tokens = std::move(stores.tokens), .answers = std::move(stores.answers)};
+  result.n_without_answer = n - result.tokens.n_rows();
   for (int64_t row = 0; row < result.answers.n_rows(); ++row) {
     const auto answers = result.answers.row(row);
     for (size_t i = 0; i < answers.size(); i += 2) result.answer_tokens += answers[i + 1] - answers[i];
@@ -149,7 +152,9 @@ TokenizedConversations tokenize_conversations(const DataConfig& config, Split sp
                                               const Tokenizer& tokenizer) {
   const auto chat = make_chat_template(tokenizer.exported_files({}), "data.chat");
   const auto cached = cached_conversations(cache_key(config, split, tokenizer));
-  if (auto found = open_cached(cached)) return with_counts(*std::move(found));
+  int64_t n = 0;
+  visit_lines_of_split(config, split, [&](const auto&, const auto&) { ++n; });
+  if (auto found = open_cached(cached)) return with_counts(*std::move(found), n);
 
   constexpr size_t at_once = 256;
   constexpr int64_t any_number = std::numeric_limits<uint32_t>::max();
@@ -177,7 +182,8 @@ TokenizedConversations tokenize_conversations(const DataConfig& config, Split sp
   }
   return with_counts({.tokens = cached.tokens.write(made.tokens),
                       .answers = cached.answers.write(made.answers),
-                      .bytes = cached.bytes.write(made.bytes)});
+                      .bytes = cached.bytes.write(made.bytes)},
+                     n);
 }
 
 }  // namespace zoo

@@ -9,6 +9,7 @@
 #include "data/text/hub/old_files.h"
 #include "data/text/hub/tiktoken.h"
 #include "data/text/subwords/specification.h"
+#include "io/file_kind.h"
 
 namespace zoo {
 namespace {
@@ -16,7 +17,8 @@ namespace {
 /// The name of a file of tiktoken; empty if there is none.
 std::string tiktoken_name(const std::map<std::string, std::string>& files) {
   for (const auto& [name, content] : files) {
-    const bool can_be = name.ends_with(".tiktoken") || name == "tiktoken.model" || name == "tokenizer.model";
+    const bool can_be =
+        has_extension(name, {".tiktoken"}) || name == "tiktoken.model" || name == "tokenizer.model";
     if (can_be && is_tiktoken_file(content)) return name;
   }
   return {};

@@ -1,4 +1,4 @@
-#include "data/text/hub/exported_pieces.h"
+#include "data/text/exports/exported_pieces.h"
 
 #include <algorithm>
 #include <string_view>
