@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "data/text/tokenizer.h"
+#include "interop/foreign_problem.h"
 #include "io/json_document.h"
 #include "models/families/recordings.h"
 #include "tasks/task_type.h"
@@ -112,6 +113,7 @@ std::string describe_in(const ForeignFamily& family, const Task& task, const Jso
       if (const auto key = model_difference(wanted, expressed(config), head); !key.empty())
         return fmt::format("has another {}", key);
     }
+    write_problem(experiment, expressed(config), config);
   } catch (const CheckpointError& error) {
     return error.what();
   }

@@ -85,17 +85,23 @@ std::string joined_pair(std::string first, std::string second) {
   return first + kBetweenPairs + second;
 }
 
-void read_rows(const std::filesystem::path& path, const DataConfig& config, std::vector<Row>& out) {
+void read_rows(const std::filesystem::path& path, const DataConfig& config, Problem problem,
+               std::vector<Row>& out) {
   auto columns = text_columns(config);
   const bool has_pairs = columns.size() > 1;
   columns.insert(columns.begin() + 1, {config.label_column});
-  read_table(path, columns, [&](TableRow row) {
+  const auto add = [&](TableRow row) {
     auto& fields = row.fields;
-    if (is_blank(fields[1])) throw DataError(fmt::format("{}:{}: no label", path.string(), row.number));
+    try {
+      check_labels(fields[1], problem, config.label_separator);
+    } catch (const DataError& error) {
+      throw DataError(fmt::format("{}:{}: {}", path.string(), row.number, error.what()));
+    }
     out.push_back({.text = std::move(fields[0]),
                    .label = std::move(fields[1]),
                    .second = has_pairs ? std::move(fields[2]) : std::string()});
-  });
+  };
+  read_table(path, columns, add, problem == Problem::multi_label ? ListColumns{1} : ListColumns{});
 }
 
 /// The text of a file that is one document; in a table each row is a line.
@@ -255,9 +261,9 @@ ParallelTexts read_parallel(const DataConfig& config, Split split) {
   return result;
 }
 
-LabelledTexts read_labelled(const DataConfig& config, Split split) {
+LabelledTexts read_labelled(const DataConfig& config, Split split, Problem problem) {
   std::vector<Row> rows;
-  for (const auto& file : files_to_read(config, split)) read_rows(data_path(file), config, rows);
+  for (const auto& file : files_to_read(config, split)) read_rows(data_path(file), config, problem, rows);
   keep_part(config, split, rows);
   if (rows.empty()) fail_empty(config, split, "rows");
   LabelledTexts result;
