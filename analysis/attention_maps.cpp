@@ -188,8 +188,13 @@ AttentionReport attention_report(const Run& run, const std::string& text,
                                   .target = target,
                                   .head = run.task().purpose().head});
   report.name = run.experiment().name;
-  if (type.predicts_from == PredictionInput::text)
-    report.labels = run.task().predict(run.model(), {text}, {}).front().labels;
+  if (type.predicts_from == PredictionInput::text) {
+    const auto use = run.task().pairs();
+    const auto input = use == PairUse::always ? split_at_tabs({text}, use) : TextInputs{.texts = {text}};
+    auto said = run.task().predict(run.model(), input.texts, {.seconds = input.seconds}).front();
+    report.score = said.score;
+    if (said.problem != Problem::regression) report.labels = std::move(said.labels);
+  }
   return report;
 }
 
@@ -207,6 +212,7 @@ std::string to_json(const AttentionReport& report) {
   document["rollout"] = rollout_json(attention_rollout(report));
   if (!report.image) document["predictions"] = predictions_json(report.predictions);
   if (!report.labels.empty()) document["labels"] = labels_json(report);
+  if (report.score) document["score"] = *report.score;
   // A byte model may read bytes that are not UTF-8: they become U+FFFD.
   return document.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }

@@ -70,6 +70,8 @@ struct AttentionReport {
   TokenPredictions predictions = {};
   /// The classes of a text, the likeliest first, where the run classifies texts; else empty.
   std::vector<LabelProbability> labels = {};
+  /// Of a model that says a score in place of labels (Prediction::score).
+  std::optional<double> score = std::nullopt;
   std::optional<AttendedImage> image = {};          // absent for a text
   std::optional<AttendedRecording> recording = {};  // then the source tokens are times, of two frames each
 
@@ -121,8 +123,8 @@ std::vector<AttentionLayer> attention_layers(Model& model, const Batch& batch);
 ///                                             list of {"token", "probability"}, as in AttentionReport; empty
 ///                                             if the model predicts no tokens
 ///   labels                                    of a classifier: list of {"label", "probability"}, the
-///   likeliest
-///                                             first; absent for others
+///                                             likeliest first; absent for others
+///   score                                     of a model that says a score in place of labels
 /// For a recording, `text` is the file, and there is also
 ///   recording                                 {"frame_seconds", "spectrogram": M × N, as AttendedRecording}
 /// For a picture, `text`, `target`, `target_next` and `predictions` are absent, and instead there are
@@ -132,7 +134,7 @@ std::vector<AttentionLayer> attention_layers(Model& model, const Batch& batch);
 ///   special                                   how many of source_tokens stand before the places
 ///   part                                      [x, y, width, height]: what the grid covers of the picture, in
 ///                                             its pixels
-///   labels, or objects                        as in `zoo predict --json` (tasks/prediction.h); an
+///   labels, score, or objects                 as in `zoo predict --json` (tasks/prediction.h); an
 ///                                             object also has "query", the row of target_tokens
 /// Rows and columns of "encoder" are source_tokens; of "cross", target_tokens and source_tokens; of
 /// "decoder", target_tokens, or source_tokens if there are no target tokens.

@@ -110,7 +110,9 @@ nlohmann::ordered_json image_json(const AttentionReport& report) {
                                   {"source_tokens", report.source_tokens},
                                   {"target_tokens", report.target_tokens}};
   if (!prediction.objects) {
-    document["labels"] = predicted["labels"];
+    for (const char* const key : {"labels", "score"}) {
+      if (predicted.contains(key)) document[key] = predicted[key];
+    }
     return document;
   }
   document["objects"] = predicted["objects"];

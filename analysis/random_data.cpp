@@ -16,6 +16,7 @@
 #include "base/random.h"
 #include "data/text/tokenizer_file.h"
 #include "io/files.h"
+#include "tasks/problem.h"
 #include "tasks/task_type.h"
 
 namespace zoo {
@@ -213,6 +214,7 @@ RandomTask::RandomTask(const Experiment& experiment, const Vocabulary& known)
     : dir_(make_temporary_directory()) {
   const auto& type = task_type(experiment);
   auto random = experiment;
+  if (type.problem) set_problem(random, Problem::single_label);  // for which there are random data
   Vocabulary vocabulary;
   if (type.predicts_from == PredictionInput::image_file) {
     kind_ = "random images";

@@ -27,6 +27,7 @@
 #include "models/families/families.h"
 #include "models/families/model_cost.h"
 #include "tasks/preparation.h"
+#include "tasks/problem.h"
 #include "tasks/task.h"
 
 namespace zoo {
@@ -165,6 +166,11 @@ std::string cache_text(const ModelCost& cost, const ModelPurpose& purpose) {
   return text;
 }
 
+/// Whether a head says classes, labels or a score.
+bool classifies(const ModelPurpose& purpose) {
+  return purpose.head == HeadKind::classification || purpose.head == HeadKind::token_classification;
+}
+
 /// `unit`: what the cost is for.
 void print_table(const Experiment& experiment, const ModelCost& cost, const ModelPurpose& purpose,
                  int64_t length, const std::string& unit) {
@@ -202,13 +208,27 @@ void print_table(const Experiment& experiment, const ModelCost& cost, const Mode
       with_prefix(static_cast<double>(cost.weight_bytes)),
       with_prefix(static_cast<double>(cost.training_bytes)),
       with_prefix(static_cast<double>(cost.activation_bytes_per_token)), unit, cache_text(cost, purpose));
+  if (!classifies(purpose)) return;
+  const auto problem = problem_of(experiment);
+  std::cout << fmt::format("answer                {} (task.problem {})\n",
+                           answer_of(problem, purpose.n_classes), name_of(problem));
 }
 
 // {"name", "architecture", "sequence_length", "parameters", "flops_per_token",
 //  "memory": {"weight_bytes", "training_bytes", "activation_bytes_per_token", "cache_bytes_per_token",
 //             "state_bytes": of a sequence in generation, whatever its length},
+//  "head": {"problem": as task.problem, "activation": "softmax", "sigmoid" or "none", "outputs"}, null if the
+//  model does not classify,
 //  "layers": [{"name", "kind", "shape", "parameters", "flops_per_token", "activation_bytes_per_token"}]}
-void print_json(const Experiment& experiment, const ModelCost& cost, int64_t length) {
+void print_json(const Experiment& experiment, const ModelCost& cost, const ModelPurpose& purpose,
+                int64_t length) {
+  nlohmann::ordered_json head = nullptr;
+  if (classifies(purpose)) {
+    const auto problem = problem_of(experiment);
+    head = {{"problem", name_of(problem)},
+            {"activation", activation_of(problem)},
+            {"outputs", purpose.n_classes}};
+  }
   auto layers = nlohmann::ordered_json::array();
   for (const auto& layer : cost.layers) {
     layers.push_back({{"name", layer.name},
@@ -229,6 +249,7 @@ void print_json(const Experiment& experiment, const ModelCost& cost, int64_t len
                                           {"activation_bytes_per_token", cost.activation_bytes_per_token},
                                           {"cache_bytes_per_token", cost.cache_bytes_per_token},
                                           {"state_bytes", cost.state_bytes}}},
+                                        {"head", head},
                                         {"layers", layers}};
   std::cout << document.dump(2) << '\n';
 }
@@ -254,7 +275,7 @@ void inspect(const InspectArguments& arguments) {
   const bool given = arguments.length > 0;
   const auto cost =
       given ? model_cost(experiment.model, purpose, length) : unit_cost(experiment.model, purpose, length);
-  if (arguments.json) return print_json(experiment, cost, length);
+  if (arguments.json) return print_json(experiment, cost, purpose, length);
   print_table(experiment, cost, purpose, length, given ? "token" : task_type(experiment).unit);
 }
 

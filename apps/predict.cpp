@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <set>
@@ -12,6 +13,7 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "apps/arguments/input_files.h"
 #include "apps/arguments/options.h"
@@ -28,6 +30,7 @@
 #include "data/text/tagging/tagged_texts.h"
 #include "io/files.h"
 #include "pages/labels/labels_page.h"
+#include "tasks/problem.h"
 
 namespace zoo {
 namespace {
@@ -62,11 +65,11 @@ void require_predictions(const Run& run, const std::filesystem::path& dir) {
       fmt::format("{}: the task {} has no labels to predict{}", dir.string(), type.name, advice));
 }
 
-/// Throws UsageError for options that only a task with objects has; --out is also for one that labels words.
+/// Throws UsageError for options that only a task with objects has; --out is also for one that labels texts.
 void require_objects(const PredictArguments& arguments, const Run& run) {
   const auto& type = task_type(run.experiment());
   if (type.finds_objects) return;
-  const bool has_page = type.labels_tokens;
+  const bool has_page = type.predicts_from == PredictionInput::text;
   const char* const option = arguments.out && !has_page ? "--out"
                              : arguments.min_score      ? "--min-score"
                                                         : nullptr;
@@ -78,7 +81,7 @@ void require_objects(const PredictArguments& arguments, const Run& run) {
 /// Throws UsageError for an option that a task without a list of labels for each input has no use for.
 void refuse_top(const PredictArguments& arguments, const Run& run) {
   const auto& type = task_type(run.experiment());
-  if (arguments.top && type.labels_tokens)
+  if (arguments.top && type.labels_tokens && problem_of(run.experiment()) == Problem::single_label)
     throw UsageError("--top: this run gives each word or character one label: leave it out");
   if (arguments.top && type.predicts_from == PredictionInput::audio_file)
     throw UsageError("--top: this run writes down what is said: leave it out");
@@ -144,29 +147,72 @@ std::optional<FileKind> files_of(const Run& run) {
   }
 }
 
-/// --text and --pair as inputs, if the run classifies pairs. Throws UsageError.
-TextArguments with_seconds(TextArguments texts, const std::vector<std::string>& seconds, const Run& run) {
-  if (seconds.empty()) return texts;
-  if (run.experiment().data.pair_column.empty())
+/// Throws UsageError if --pair does not fit the run or --text.
+void check_seconds(const PredictArguments& arguments, const Run& run) {
+  const auto n_seconds = arguments.seconds.size(), n_firsts = arguments.texts.texts.size();
+  if (n_seconds == 0) return;
+  if (run.task().pairs() == PairUse::none)
     throw UsageError("--pair: this run classifies single texts: leave it out");
-  if (seconds.size() != texts.texts.size()) {
-    throw UsageError(fmt::format("--pair: there are {} second texts, but {} first ones (--text)",
-                                 seconds.size(), texts.texts.size()));
+  if (n_seconds != n_firsts) {
+    throw UsageError(
+        fmt::format("--pair: there are {} second texts, but {} first ones (--text)", n_seconds, n_firsts));
   }
-  for (size_t i = 0; i < seconds.size(); ++i) texts.texts[i] += kBetweenPairs + seconds[i];
-  return texts;
+}
+
+/// Appends the lines of a file or of standard input; a tab divides pairs where the run reads them.
+void add_lines(std::vector<std::string> lines, PairUse use, TextInputs& to) {
+  const auto n_tabs = std::ranges::count_if(
+      lines, [](const auto& line) { return line.find(kBetweenPairs) != std::string::npos; });
+  if (n_tabs > 0 && use != PairUse::always) {
+    std::cerr << fmt::format(
+        "note: {} of {} texts {} a tab, {}\n", n_tabs, lines.size(), n_tabs == 1 ? "has" : "have",
+        use == PairUse::possible ? "which divides the two texts of a pair"
+                                 : "which is a part of the text: this run was trained on single texts");
+  }
+  auto more = split_at_tabs(std::move(lines), use);
+  more.seconds.resize(more.texts.size());
+  std::ranges::move(more.texts, std::back_inserter(to.texts));
+  std::ranges::move(more.seconds, std::back_inserter(to.seconds));
+}
+
+/// The texts that the arguments name. Throws DataError, UsageError.
+TextInputs text_inputs(const PredictArguments& arguments, const Run& run) {
+  const auto& data = run.experiment().data;
+  const auto use = run.task().pairs();
+  check_seconds(arguments, run);
+  TextInputs inputs;
+  if (!arguments.texts.texts.empty()) {
+    inputs.texts = read_texts({.texts = arguments.texts.texts, .files = {}}, data);
+    if (use == PairUse::always && arguments.seconds.empty())
+      inputs = split_at_tabs(std::move(inputs.texts), use);
+    inputs.seconds.resize(inputs.texts.size());
+    std::ranges::copy(arguments.seconds, inputs.seconds.begin());
+  }
+  if (!arguments.texts.names_texts()) add_lines(read_texts(arguments.texts, data), use, inputs);
+  for (const auto& file : arguments.texts.files) {
+    // The text of a table's row is one text, whatever is in it.
+    const bool is_single = is_table(file) && use == PairUse::possible;
+    auto lines = zoo::read_texts(file, data);
+    if (is_single) {
+      std::ranges::move(lines, std::back_inserter(inputs.texts));
+      inputs.seconds.resize(inputs.texts.size());
+    } else {
+      add_lines(std::move(lines), use, inputs);
+    }
+  }
+  return inputs;
 }
 
 /// The inputs that the arguments name. Throws UsageError for inputs of a kind that the run does not read.
-std::vector<std::string> inputs_of(const PredictArguments& arguments, const Run& run) {
+TextInputs inputs_of(const PredictArguments& arguments, const Run& run) {
   if (!arguments.texts.texts.empty()) require_input(run, PredictionInput::text, "--text");
   if (!arguments.seconds.empty()) require_input(run, PredictionInput::text, "--pair");
   if (!arguments.images.empty()) require_input(run, PredictionInput::image_file, "--image");
   if (!arguments.recordings.empty()) require_input(run, PredictionInput::audio_file, "--audio");
   const auto kind = files_of(run);
-  if (!kind) return read_texts(with_seconds(arguments.texts, arguments.seconds, run), run.experiment().data);
-  return input_files(*kind, *kind == FileKind::images ? arguments.images : arguments.recordings,
-                     arguments.texts.files);
+  if (!kind) return text_inputs(arguments, run);
+  return {.texts = input_files(*kind, *kind == FileKind::images ? arguments.images : arguments.recordings,
+                               arguments.texts.files)};
 }
 
 /// Whether a person types the texts and sees each answer at once.
@@ -177,7 +223,8 @@ bool is_conversation(const PredictArguments& arguments, const Run& run) {
 
 void answer_typed_texts(const PredictArguments& arguments, const Run& run) {
   converse("Type a text to classify", kMostTypedBytes, [&](size_t, std::string text) {
-    const auto predictions = run.task().predict(run.model(), typed_text(std::move(text)), {});
+    const auto typed = split_at_tabs(typed_text(std::move(text)), run.task().pairs());
+    const auto predictions = run.task().predict(run.model(), typed.texts, {.seconds = typed.seconds});
     std::cout << to_text(predictions, arguments.top.value_or(kShownLabels)) << std::flush;
   });
 }
@@ -192,10 +239,24 @@ std::vector<std::vector<std::string>> right_labels(const PredictArguments& argum
     config.test.emplace_back(std::filesystem::absolute(file).string());
   }
   std::vector<std::vector<std::string>> labels;
+  const auto problem = problem_of(run.experiment());
+  const auto in_one_text = [&](std::string_view unit) {
+    if (problem == Problem::single_label || unit == kNotCounted) return std::string(unit);
+    const auto several = labels_of_unit(unit, config.label_separator);
+    const std::set<std::string_view> sorted(several.begin(), several.end());
+    return sorted.empty() ? std::string(kNoLabels) : fmt::format("{}", fmt::join(sorted, ", "));
+  };
   try {
-    for (const auto& text : read_tagged(config, Split::test, run.task().vocabulary().labels)) {
-      const auto units = units_of(text.labels, text.unit);
-      labels.emplace_back(units.begin(), units.end());
+    if (!task_type(run.experiment()).labels_tokens) {
+      for (const auto& field : read_labelled(config, Split::test, problem).labels) {
+        labels.push_back(problem == Problem::multi_label ? labels_in(field, config.label_separator)
+                                                         : std::vector<std::string>{field});
+      }
+      return labels;
+    }
+    for (const auto& text : read_tagged(config, Split::test, run.task().vocabulary().labels, problem)) {
+      auto& units = labels.emplace_back();
+      for (const auto unit : units_of(text.labels, text.unit)) units.push_back(in_one_text(unit));
     }
   } catch (const DataError&) {  // a table without labels
     return {};
@@ -210,8 +271,10 @@ void write_page(const std::vector<Prediction>& predictions, const PredictArgumen
   std::vector<LabelledText> texts;
   for (size_t i = 0; i < predictions.size(); ++i) {
     auto& text = texts.emplace_back(LabelledText{.prediction = predictions[i]});
-    const auto n = predictions[i].tokens->size();
-    if (right.size() != predictions.size() || right[i].size() < n) continue;
+    if (right.size() != predictions.size()) continue;
+    // Of words that were cut nothing is known.
+    const auto n = predictions[i].tokens ? predictions[i].tokens->size() : right[i].size();
+    if (right[i].size() < n) continue;
     text.truth.assign(right[i].begin(), right[i].begin() + static_cast<ptrdiff_t>(n));
   }
   write_file_atomically(*arguments.out, labels_page(run.experiment().name, texts), Follow::everything);
@@ -247,17 +310,18 @@ void predict(const PredictArguments& arguments) {
   require_objects(arguments, run);
   refuse_top(arguments, run);
   if (is_conversation(arguments, run)) return answer_typed_texts(arguments, run);
-  const auto inputs = inputs_of(arguments, run);
-  const bool has_page = arguments.out && task_type(run.experiment()).labels_tokens;
+  const auto [inputs, seconds] = inputs_of(arguments, run);
+  const bool has_page = arguments.out && !files_of(run);
   const auto pictures =
       arguments.out && !has_page ? pictures_in(*arguments.out, inputs) : std::vector<std::filesystem::path>{};
   const auto kind = files_of(run);
   const char* const unit = !kind ? "texts" : *kind == FileKind::images ? "images" : "recordings";
   UnreadableFiles unreadable(kind.value_or(FileKind::images),
                              arguments.strict ? Unreadable::fail : Unreadable::skip, std::ssize(inputs));
-  auto predictions = run.task().predict(
-      run.model(), inputs,
-      {.on_progress = progress_over("predicting", unit), .on_unreadable = unreadable.listener()});
+  auto predictions = run.task().predict(run.model(), inputs,
+                                        {.seconds = seconds,
+                                         .on_progress = progress_over("predicting", unit),
+                                         .on_unreadable = unreadable.listener()});
   unreadable.finish();
   note_transparent(predictions);
   note_cut_texts(std::ranges::count(predictions, true, &Prediction::cut), std::ssize(inputs), data);
@@ -289,7 +353,7 @@ void add_predict(CLI::App& app) {
       ->add_option(
           "--pair", arguments->seconds,
           "The second text of a pair whose first is --text; may be repeated. In --input, and on standard "
-          "input, a tab separates the texts of a pair")
+          "input, a tab separates the texts of a pair, if the model is from the Hub or was trained on pairs")
       ->option_text("TEXT")
       ->allow_extra_args(false);
   add_files(*command, FileKind::images, arguments->images);
@@ -311,14 +375,15 @@ void add_predict(CLI::App& app) {
       ->add_option(
           "--out", arguments->out,
           "A directory to write the pictures to, with a box around each object, as PNG files named "
-          "like the inputs; files of these names are replaced. For a run that labels words or characters: an "
-          "HTML page to write in place of lines, which also has the labels of --input, if it is a table with "
-          "labels")
+          "like the inputs; files of these names are replaced. For a run that labels texts, their words or "
+          "characters: an HTML page to write in place of lines, which also has the labels of --input, if it "
+          "is "
+          "a table with labels")
       ->type_name("PATH");
   add_json(*command, arguments->json,
            "One JSON document: {\"results\": [{\"input\", \"labels\": [{\"label\", \"probability\"}]}]}, "
-           "for recordings {\"input\", \"text\"}, for words {\"input\", \"tokens\": [{\"token\", \"label\", "
-           "\"probability\"}]}, or "
+           "for a score {\"input\", \"score\"}, for recordings {\"input\", \"text\"}, for words {\"input\", "
+           "\"tokens\": [{\"token\", \"label\", \"probability\"}]}, or "
            "for objects {\"input\", \"objects\": [{\"label\", \"score\", \"box\": [x, y, width, height]}]}");
   command->add_flag("--strict", arguments->strict,
                     "End at the first image or recording that cannot be read, instead of skipping it");
@@ -327,7 +392,10 @@ void add_predict(CLI::App& app) {
   add_device(*command, arguments->run.device);
   command->footer(
       "Prints a line for each input: label, probability, label, probability, ..., the likeliest first, "
-      "separated by tabs. The probabilities of all labels sum to 1. A text without tokens, such as an empty "
+      "separated by tabs. The probabilities of all classes sum to 1; where an input may have several labels, "
+      "each has a probability of its own. A model with one output, such as a reranker or a regression, "
+      "prints "
+      "a score (zoo inspect says what the outputs are). A text without tokens, such as an empty "
       "line, has no labels. Texts that are too long are cut as in training. A model of the task "
       "token_classification prints a line for each word or character that it read: word, label, probability "
       "(- for both if the tokenizer removes the word), and an empty line after each text. A model of speech_recognition prints what is said. If the model "

@@ -19,7 +19,7 @@ void for_targets(BatchSource& source, int64_t most, const std::function<void(int
   int64_t n = 0;
   for (int64_t i = 0; i < source.n_batches(0) && n < most; ++i) {
     const auto targets = source.batch(0, i).targets;
-    if (!targets.defined()) return;
+    if (!targets.defined() || targets.is_floating_point()) return;  // there are no classes to guess
     const auto values = targets.contiguous();
     std::for_each_n(values.const_data_ptr<int64_t>(), values.numel(), use);
     n += values.numel();

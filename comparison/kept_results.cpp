@@ -19,6 +19,7 @@
 #include "models/families/model_cost.h"
 #include "pages/report/report_document.h"
 #include "tasks/evaluation.h"
+#include "tasks/problem.h"
 
 namespace zoo {
 namespace {
@@ -116,7 +117,8 @@ Curves read_curves(const fs::path& run_dir, const Metric& metric) {
 
 Metric metric_of_runs(const ComparisonPlan& plan, const fs::path& dir) {
   const auto& type = task_type(plan.variants.front().experiment);
-  if (!type.lossy_comparison) return type.comparison;
+  const auto usual = comparison_metric(plan.variants.front().experiment);
+  if (!type.lossy_comparison) return usual;
   const auto changes_text = [&](const fs::path& run_dir) {
     return is_there(run_dir / "tokenizer.json") && !failure_of(run_dir) &&
            !read_run_vocabulary(run_dir, type).tokenizer->keeps_text();
@@ -125,7 +127,7 @@ Metric metric_of_runs(const ComparisonPlan& plan, const fs::path& dir) {
     const auto changed = [&](int64_t seed) { return changes_text(run_dir_of(dir, variant, seed)); };
     if (std::ranges::any_of(variant.seeds, changed)) return *type.lossy_comparison;
   }
-  return type.comparison;
+  return usual;
 }
 
 std::optional<double> value_of(const Metric& metric, const Metrics& scores, const std::string& prefix) {

@@ -77,11 +77,14 @@ void describe(ConfigVisitor& v, DataConfig& c) {
       "of JSON (NAME.jsonl) or Parquet (NAME.parquet). With several names, the first one that the table has "
       "is used. outer.inner is a column in a column.");
   v.field("pair_column", c.pair_column,
-          "text_classification with an encoder: name of the column of second texts, or several as in "
-          "text_column: "
-          "pairs of texts are classified. Default none.");
+          "text_classification: name of the column of second texts, or several as in text_column: pairs of "
+          "texts are classified. Default none. Needs an encoder, or a tokenizer that says what stands around "
+          "pairs.");
   v.field("label_column", c.label_column,
           "text_classification, token_classification: name of the label column.");
+  v.field("label_separator", c.label_separator,
+          "task.problem multi_label: what stands between the labels of one input. A list in JSON is read, "
+          "too.");
   v.field(
       "label_unit", c.label_unit,
       "token_classification: whether each word of a text has a label, or each character. auto: each "
@@ -161,6 +164,7 @@ void validate(const DataConfig& c, const Complain& complain) {
   validate(c.images, complain_under("images", complain));
   validate(c.audio, complain_under("audio", complain));
   if (c.text_column.empty()) complain("text_column", "names no column");
+  if (is_blank(c.label_separator)) complain("label_separator", "is empty or blank: name a sign, such as |");
 }
 
 void pin_files(DataConfig& c) {

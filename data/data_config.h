@@ -91,6 +91,7 @@ struct DataConfig {
   /// text_classification: names of the column of second texts. None: a text is classified, not a pair.
   std::vector<std::string> pair_column = {};
   std::string label_column = "label";
+  std::string label_separator = ",";            // of problem: multi_label: between the labels of one input
   LabelUnit label_unit = LabelUnit::automatic;  // token_classification
   /// marked_tokens: the token after each of these is predicted; default "=".
   std::optional<std::string> answer_mark;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -16,7 +15,7 @@
 #include "checkpoints/stored_model.h"
 #include "data/files/tables.h"
 #include "data/images/image_set.h"
-#include "data/text/corpus.h"
+#include "experiments/own_labels.h"
 #include "io/config/yaml_text.h"
 #include "io/file_kind.h"
 #include "io/files.h"
@@ -36,7 +35,35 @@ int64_t steps_of_examples(int64_t n_examples, int64_t batch_size) {
   return std::llround(std::clamp(steps, kFewestSteps, kMostSteps));
 }
 
-std::string training_yaml(int64_t n_examples, int64_t batch_size) {
+/// What is said of the data: "in 3 classes (column label)".
+std::string answers_text(const Labelling& labelling) {
+  const auto column = excerpt(labelling.column);
+  switch (labelling.problem) {
+    case Problem::single_label:
+      return fmt::format("in {} classes (column {})", labelling.n_labels, column);
+    case Problem::multi_label:
+      return fmt::format("with any of {} labels (column {})", labelling.n_labels, column);
+    case Problem::regression:
+      return fmt::format("with numbers (column {}; --set task.problem=single_label makes classes of them)",
+                         column);
+  }
+  return {};
+}
+
+/// The task with its problem, and the keys of data about labels.
+std::string task_yaml(std::string_view task, const Labelling& labelling) {
+  if (labelling.problem == Problem::single_label) return std::string(task);
+  return fmt::format("{{type: {}, problem: {}}}", task, name_of(labelling.problem));
+}
+std::string labels_yaml(const Labelling& labelling) {
+  std::string yaml = fmt::format("  label_column: {}\n", yaml_text(labelling.column));
+  if (labelling.problem == Problem::multi_label)
+    yaml +=
+        fmt::format("  label_separator: {}  # between the labels of a row\n", yaml_text(labelling.separator));
+  return yaml;
+}
+
+std::string training_yaml(int64_t n_examples, int64_t batch_size, Problem problem) {
   const int64_t steps = steps_of_examples(n_examples, batch_size);
   return fmt::format(
       R"(training:
@@ -45,14 +72,17 @@ std::string training_yaml(int64_t n_examples, int64_t batch_size) {
   batch_size: {batch_size}
   optimizer: {{type: adamw, lr: 1.0e-3, weight_decay: 0.05}}
   schedule: {{type: cosine, warmup_steps: {warmup}}}
-  label_smoothing: 0.1
-  best_by: accuracy  # the weights of the best evaluation are kept
+{smoothing}  best_by: {best}  # the weights of the best evaluation are kept
   evaluate_every: {every}
   checkpoint_every: {every}
   keep_checkpoints: 1
 )",
       fmt::arg("steps", steps), fmt::arg("seconds", kMostSeconds), fmt::arg("batch_size", batch_size),
-      fmt::arg("warmup", steps / 20), fmt::arg("every", std::max<int64_t>(steps / 10, 1)));
+      fmt::arg("warmup", steps / 20), fmt::arg("every", std::max<int64_t>(steps / 10, 1)),
+      fmt::arg("smoothing", problem == Problem::single_label ? "  label_smoothing: 0.1\n" : ""),
+      fmt::arg("best", problem == Problem::single_label  ? "accuracy"
+                       : problem == Problem::multi_label ? "map"
+                                                         : "loss"));
 }
 
 // ---- tables
@@ -81,7 +111,11 @@ std::optional<std::string> text_column_of(const std::vector<std::string>& header
 }
 
 std::optional<std::string> label_column_of(const std::vector<std::string>& header) {
-  return find_column(header, {"label", "class", "category", "sentiment", "rating", "target"});
+  const auto found =
+      find_column(header, {"label", "class", "category", "sentiment", "rating", "target", "labels"});
+  // In a table with more columns these are often facts about its texts, and not what is to be learnt.
+  if (found || header.size() > 2) return found;
+  return find_column(header, {"tags", "genres", "topics", "categories", "score", "similarity", "stars"});
 }
 
 Columns columns_of(const fs::path& file) {
@@ -108,12 +142,8 @@ Columns columns_of(const fs::path& file) {
 
 TextRecipe recipe_for_table(const fs::path& file) {
   const auto columns = columns_of(file);
-  DataConfig data;
-  data.train = data.valid = {ConfigPath(file.string())};
-  data.text_column = {columns.text};
-  data.label_column = columns.label;
-  const auto rows = read_labelled(data, Split::train);
-  const std::set<std::string> labels(rows.labels.begin(), rows.labels.end());
+  const auto rows = read_labels_and_texts(file, columns.text, columns.label);
+  const auto labelling = labelling_of(rows.texts, rows.labels, columns.label);
   int64_t bytes = 0;
   for (const auto& text : rows.texts) bytes += std::ssize(text);
   const auto n = std::ssize(rows.texts);
@@ -122,15 +152,14 @@ TextRecipe recipe_for_table(const fs::path& file) {
   recipe.name = name_of_run(file);
   recipe.bytes = bytes;
   recipe.yaml = fmt::format(
-      R"(# Chosen for {n} texts in {labels} classes. `zoo config` explains the keys.
+      R"(# Chosen for {n} texts {answers}. `zoo config` explains the keys.
 name: {name}
-task: text_classification
+task: {task}
 data:
   train: {file}
   valid_fraction: 0.1  # of each class
   text_column: {text}
-  label_column: {label}
-  sequence_length: 128
+{labels}  sequence_length: 128
   tokenizer: {{type: sentencepiece, vocab_size: {vocab_size}, lowercase: true}}
 model:
   architecture: encoder
@@ -141,39 +170,49 @@ model:
   max_positions: 128
   dropout: 0.2
 )",
-      fmt::arg("n", n), fmt::arg("labels", labels.size()), fmt::arg("name", yaml_text(recipe.name)),
-      fmt::arg("file", yaml_text(file.string())), fmt::arg("text", yaml_text(columns.text)),
-      fmt::arg("label", yaml_text(columns.label)),
+      fmt::arg("n", n), fmt::arg("answers", answers_text(labelling)),
+      fmt::arg("name", yaml_text(recipe.name)), fmt::arg("file", yaml_text(file.string())),
+      fmt::arg("text", yaml_text(columns.text)), fmt::arg("labels", labels_yaml(labelling)),
+      fmt::arg("task",
+               task_yaml(labelling.of_words ? "token_classification" : "text_classification", labelling)),
       fmt::arg("vocab_size", std::clamp(bytes / bytes_per_piece, smallest, largest)));
-  recipe.yaml += training_yaml(n, batch_size);
+  recipe.yaml += training_yaml(n, batch_size, labelling.problem);
   recipe.summary = fmt::format(
-      "{} texts in {} classes (column {}), of which 10 % are for validation\n"
+      "{} {} {}, of which 10 % are for validation\n"
       "  model     an encoder of 2 layers, 128 wide\n  training  {} steps of {} texts\n",
-      n, labels.size(), excerpt(columns.label), steps_of_examples(n, batch_size), batch_size);
+      n, labelling.of_words ? "texts whose words are" : "texts", answers_text(labelling),
+      steps_of_examples(n, batch_size), batch_size);
   return recipe;
 }
 
 // ---- pictures
 
-TextRecipe recipe_for_pictures(const fs::path& directory) {
+/// `pictures`: a directory with one for each class, or a list with the column `label`.
+TextRecipe recipe_for_pictures(const fs::path& pictures, const std::optional<std::string>& label) {
   DataConfig data;
-  data.train = data.valid = {ConfigPath(directory.string())};
-  const auto images = read_images(data, Split::train);
-  std::set<std::string> labels;
-  for (int64_t i = 0; i < images.size(); ++i) labels.insert(images.label(i));
+  data.train = data.valid = {ConfigPath(pictures.string())};
+  Labelling labelling;
+  if (label) {
+    const auto rows = read_labels_and_texts(pictures, "image", *label);
+    labelling = labelling_of({}, rows.labels, *label);
+    data.label_column = labelling.column;
+    data.label_separator = labelling.separator;
+  }
+  const auto images = read_images(data, Split::train, labelling.problem);
+  if (!label) labelling = labelling_of({}, images.labels(), {});
   const auto shape = images.image(0).shape;
   constexpr int64_t small = 32, large = 64, batch_size = 32;
   const int64_t size = std::min(shape.height, shape.width) <= small ? small : large;
   TextRecipe recipe;
-  recipe.name = name_of_run(directory);
+  recipe.name = name_of_run(pictures);
   recipe.yaml = fmt::format(
-      R"(# Chosen for {n} pictures in {labels} classes. `zoo config` explains the keys.
+      R"(# Chosen for {n} pictures {answers}. `zoo config` explains the keys.
 name: {name}
-task: image_classification
+task: {task}
 data:
-  train: {directory}
+  train: {pictures}
   valid_fraction: 0.1  # drawn at random
-  images: {{size: {size}, augment: {{crop_padding: {padding}}}}}
+{labels}  images: {{size: {size}, augment: {{crop_padding: {padding}}}}}
 model:
   architecture: {{type: vit, patch_size: {patch}, pooling: mean, stem: convolutions, stem_blocks: 1}}
   d_model: 128
@@ -182,15 +221,18 @@ model:
   d_ff: 256
   dropout: 0.0
 )",
-      fmt::arg("n", images.size()), fmt::arg("labels", labels.size()),
-      fmt::arg("name", yaml_text(recipe.name)), fmt::arg("directory", yaml_text(directory.string())),
+      fmt::arg("n", images.size()), fmt::arg("answers", answers_text(labelling)),
+      fmt::arg("labels", label ? labels_yaml(labelling) : std::string()),
+      fmt::arg("task", task_yaml("image_classification", labelling)),
+      fmt::arg("name", yaml_text(recipe.name)), fmt::arg("pictures", yaml_text(pictures.string())),
       fmt::arg("size", size), fmt::arg("padding", size / 8), fmt::arg("patch", size / 8));
-  recipe.yaml += training_yaml(images.size(), batch_size);
+  recipe.yaml += training_yaml(images.size(), batch_size, labelling.problem);
   recipe.summary = fmt::format(
-      "{} pictures in {} classes, of which 10 % are for validation\n"
+      "{} pictures {}, of which 10 % are for validation\n"
       "  model     a vision transformer of 2 layers, 128 wide, on pictures of {} x {} pixels\n"
       "  training  {} steps of {} pictures\n",
-      images.size(), labels.size(), size, size, steps_of_examples(images.size(), batch_size), batch_size);
+      images.size(), answers_text(labelling), size, size, steps_of_examples(images.size(), batch_size),
+      batch_size);
   return recipe;
 }
 
@@ -203,8 +245,13 @@ bool is_own_table(const fs::path& path) { return is_table(path) || has_extension
 std::optional<TextRecipe> recipe_for_examples(const std::vector<fs::path>& files) {
   if (files.size() != 1) return std::nullopt;
   const auto& file = files.front();
-  if (is_own_pictures(file)) return recipe_for_pictures(file);
+  if (is_own_pictures(file)) return recipe_for_pictures(file, std::nullopt);
   if (!is_own_table(file) || read_own_rows(file)) return std::nullopt;
+  if (is_table(file)) {
+    const auto header = columns_of_table(file);
+    const auto label = label_column_of(header);
+    if (label && std::ranges::find(header, "image") != header.end()) return recipe_for_pictures(file, label);
+  }
   return recipe_for_table(file);
 }
 

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "data/text/tokenizer.h"
+#include "interop/foreign_problem.h"
 #include "io/json_document.h"
 #include "models/families/recordings.h"
 #include "tasks/task_type.h"
@@ -140,6 +141,7 @@ std::optional<Refusal> describe_in(const ForeignFamily& family, const Task& task
       if (const auto found = model_differences(wanted, expressed(config), head); !found.empty())
         return refusal_of(found);
     }
+    write_problem(experiment, expressed(config), config);
   } catch (const CheckpointError& error) {
     return Refusal::of_another_kind(error.what());
   }

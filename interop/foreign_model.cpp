@@ -14,6 +14,7 @@
 #include "interop/families/common.h"
 #include "interop/foreign_files.h"
 #include "interop/foreign_preprocessor.h"
+#include "interop/foreign_problem.h"
 #include "interop/foreign_source.h"
 #include "interop/foreign_tokens.h"
 #include "io/config/config_file.h"
@@ -108,15 +109,16 @@ ForeignDescription describe_foreign(ForeignConfig config, const ForeignGeneratio
   result.family = &family_of(config);
   auto& experiment = result.experiment;
   experiment.name = name_of_run(dir);
-  experiment.task = Selection(task_of(config, *result.family));
+  experiment.task = task_types().select(task_of(config, *result.family));
   experiment.generation = generation.options;
   experiment.data.tokenizer.type = TokenizerKind::hub;
   experiment.data.tokenizer.path = ConfigPath(dir.string());
   ignore_common_keys(config);
   result.family->read(config, experiment);
-  config.finish();
   result.labels = labels_of(config);
   if (result.labels.empty() && task_type(experiment).needs_labels()) result.labels = numbered_labels(config);
+  read_problem(config, std::ssize(result.labels), experiment);
+  config.finish();
   result.config = config.json();
   constexpr int64_t usual_window = 1024;
   experiment.data.sequence_length = std::min(usual_window, experiment.model.max_positions);

@@ -81,9 +81,9 @@ Batch take_rows(const Batch& batch, int64_t first, int64_t count) {
   if (batch.positions.defined()) {
     const auto& predicting = batch.decoder.defined() ? batch.decoder : batch.input;
     const int64_t begin = first * predicting.length(), end = begin + count * predicting.length();
-    const auto here = (batch.positions >= begin).logical_and(batch.positions < end);
-    part.targets = batch.targets.masked_select(here);
-    part.positions = batch.positions.masked_select(here) - begin;
+    const auto here = (batch.positions >= begin).logical_and(batch.positions < end).nonzero().view({-1});
+    part.targets = batch.targets.index_select(0, here);
+    part.positions = batch.positions.index_select(0, here) - begin;
   } else {
     const int64_t per_row = batch.n_targets() / batch.n_rows();
     part.targets = batch.targets.narrow(0, first * per_row, count * per_row);

@@ -65,8 +65,8 @@ struct Batch {
   torch::Tensor segments = {};
   /// The tokens that the decoder of an encoder-decoder reads (teacher forcing); else undefined.
   TokenBatch decoder = {};
-  /// (N) int64 classes: token ids for language tasks, labels for classification. Undefined if the task has
-  /// targets of another kind in `fields`.
+  /// (N) int64 classes: token ids for language tasks, labels for classification. Or (N, C) float: 0 or 1 for
+  /// each label, or numbers to regress. Undefined if the task has targets of another kind in `fields`.
   torch::Tensor targets = {};
   /// (N) int64: where each target is predicted, as the flat index b·T + t into the predicting sequence (the
   /// decoder's if there is one). Undefined: at every position in order, N = B·T; or, for classification with
@@ -82,7 +82,7 @@ struct Batch {
 
   /// B. Throws c10::Error if the batch has neither tokens nor fields.
   int64_t n_rows() const;
-  int64_t n_targets() const { return targets.defined() ? targets.numel() : 0; }
+  int64_t n_targets() const { return targets.defined() ? targets.size(0) : 0; }
   /// The field of that name. Throws c10::Error if there is none.
   const torch::Tensor& field(const std::string& name) const;
   /// The batch on `device`. A copy to a GPU is asynchronous.

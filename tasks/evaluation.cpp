@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "models/inference_scope.h"
+#include "tasks/objectives/label_loss.h"
 
 namespace zoo {
 
@@ -23,9 +24,8 @@ void for_each_own_batch(BatchSource& source, const EvaluationOptions& options,
 }
 
 Score score(Model& model, BatchSource& source, const EvaluationOptions& options,
-            const LookAtPredictions& look) {
+            const LookAtPredictions& look, Problem problem) {
   constexpr int64_t at_once = 1024;
-  constexpr int64_t ignore_nothing = -100;
   const InferenceScope scope(model);
   const auto device = model.device();
   // Summed on the device, for one transfer, and in double, so that rounding does not grow with the data.
@@ -38,7 +38,7 @@ Score score(Model& model, BatchSource& source, const EvaluationOptions& options,
       const int64_t n = std::min(at_once, batch.n_targets() - begin);
       const auto logits = model.logits(features.narrow(0, begin, n)).to(torch::kFloat);
       const auto targets = batch.targets.narrow(0, begin, n);
-      nats += at::cross_entropy_loss(logits, targets, {}, at::Reduction::Sum, ignore_nothing);
+      nats += label_loss(problem, logits, targets);
       if (look) look(logits, targets);
     }
     n_targets += batch.n_targets();

@@ -10,6 +10,7 @@
 #include <torch/types.h>
 
 #include "data/batch_source.h"
+#include "data/labels.h"
 #include "io/metrics_log.h"
 #include "models/model.h"
 #include "parallel/process_group.h"
@@ -45,7 +46,7 @@ struct EvaluationOptions {
 };
 
 struct Score {
-  double nats = 0;  // summed over the targets
+  double nats = 0;  // summed over the targets; of a regression, squared errors
   int64_t targets = 0;
 
   double loss() const { return nats / static_cast<double>(targets); }
@@ -62,10 +63,11 @@ Score mean_of_objective(Model& model, const Objective& objective, BatchSource& s
 /// Receives logits (n, V) and targets (n) of some predictions, on the model's device.
 using LookAtPredictions = std::function<void(const torch::Tensor& logits, const torch::Tensor& targets)>;
 
-/// The cross-entropy of the first batches of epoch 0. `look` is called with every prediction of this process
-/// once, in order, about a thousand at a time, because all logits at once may not fit into memory.
+/// The loss of a problem (label_loss()), by default the cross-entropy, on the first batches of epoch 0.
+/// `look` is called with every prediction of this process once, in order, about a thousand at a time, because
+/// all logits at once may not fit into memory.
 Score score(Model& model, BatchSource& source, const EvaluationOptions& options = {},
-            const LookAtPredictions& look = {});
+            const LookAtPredictions& look = {}, Problem problem = Problem::single_label);
 
 /// counts ← their sum over the processes that share the evaluation. Collective.
 void sum_over_processes(const EvaluationOptions& options, torch::Tensor counts);

@@ -7,7 +7,9 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/error.h"
 #include "base/text.h"
+#include "data/text/corpus.h"
 
 namespace zoo {
 namespace {
@@ -18,10 +20,12 @@ std::span<const T> first_of(const std::vector<T>& list, int64_t top) {
   return std::span(list).first(static_cast<size_t>(std::min(top, std::ssize(list))));
 }
 
-nlohmann::ordered_json labels_json(const std::vector<LabelProbability>& labels, int64_t top) {
+nlohmann::ordered_json labels_json(const std::vector<LabelProbability>& labels, Problem problem,
+                                   int64_t top) {
+  const char* const key = problem == Problem::regression ? "score" : "probability";
   auto list = nlohmann::ordered_json::array();
   for (const auto& [label, probability] : first_of(labels, top))
-    list.push_back({{"label", label}, {"probability", probability}});
+    list.push_back({{"label", label}, {key, probability}});
   return list;
 }
 
@@ -36,14 +40,18 @@ nlohmann::ordered_json objects_json(const std::vector<LabelledBox>& objects, int
   return list;
 }
 
-nlohmann::ordered_json tokens_json(const std::vector<LabelledToken>& tokens) {
+nlohmann::ordered_json tokens_json(const std::vector<LabelledToken>& tokens, Problem problem, int64_t top) {
   auto list = nlohmann::ordered_json::array();
   for (const auto& token : tokens) {
-    auto& entry = list.emplace_back(
-        nlohmann::ordered_json{{"token", token.token}, {"label", nullptr}, {"probability", nullptr}});
-    if (!token.has_class()) continue;
-    entry["label"] = token.predicted.label;
-    entry["probability"] = token.predicted.probability;
+    auto& entry = list.emplace_back(nlohmann::ordered_json{{"token", token.token}});
+    if (problem != Problem::single_label) {
+      entry["labels"] = labels_json(token.labels, problem, top);
+    } else if (token.has_class()) {
+      entry["label"] = token.labels.front().label;
+      entry["probability"] = token.labels.front().probability;
+    } else {
+      entry["label"] = entry["probability"] = nullptr;
+    }
   }
   return list;
 }
@@ -67,18 +75,38 @@ std::string objects_text(const std::string& input, const std::vector<LabelledBox
   return text;
 }
 
-std::string tokens_text(const std::vector<LabelledToken>& tokens) {
+std::string tokens_text(const std::vector<LabelledToken>& tokens, int64_t top) {
   std::string text;
   for (const auto& token : tokens) {
-    const auto& [label, probability] = token.predicted;
-    text += on_one_line(token.token) + (token.has_class()
-                                            ? fmt::format("\t{}\t{:.4f}\n", on_one_line(label), probability)
-                                            : std::string("\t-\t-\n"));
+    text += on_one_line(token.token) + '\t' +
+            (token.has_class() ? labels_text(token.labels, top) : std::string("-\t-\n"));
   }
   return text + '\n';
 }
 
+std::string score_text(double score) { return std::isnan(score) ? "\n" : fmt::format("{:.6g}\n", score); }
+
 }  // namespace
+
+TextInputs split_at_tabs(std::vector<std::string> inputs, PairUse use) {
+  TextInputs result;
+  if (use == PairUse::none) return {.texts = std::move(inputs)};
+  for (auto& input : inputs) {
+    try {
+      if (use == PairUse::possible && input.find(kBetweenPairs) == input.npos) {
+        result.texts.push_back(std::move(input));
+        result.seconds.emplace_back();
+        continue;
+      }
+      auto [first, second] = split_pair(input);
+      result.texts.push_back(std::move(first));
+      result.seconds.emplace_back(std::move(second));
+    } catch (const DataError& error) {
+      throw DataError(fmt::format("text {}: {}", result.texts.size() + 1, error.what()));
+    }
+  }
+  return result;
+}
 
 UnlikelyObjects keep_best_objects(std::vector<Prediction>& predictions, double min_score, int64_t top) {
   UnlikelyObjects unlikely;
@@ -98,18 +126,37 @@ UnlikelyObjects keep_best_objects(std::vector<Prediction>& predictions, double m
   return unlikely;
 }
 
+std::string in_words(const std::vector<LabelProbability>& labels, Problem problem) {
+  if (problem == Problem::single_label) return labels.empty() ? std::string() : labels.front().label;
+  constexpr double half = 0.5;
+  std::string text;
+  for (const auto& [label, probability] : labels) {
+    if (problem == Problem::multi_label && probability < half) continue;
+    text += (text.empty() ? "" : ", ") + label;
+    if (problem == Problem::regression) text += fmt::format(" {:.4g}", probability);
+  }
+  return text.empty() ? "-" : text;
+}
+
+std::string in_words(const Prediction& prediction) {
+  if (prediction.score) return fmt::format("{:.4g}", *prediction.score);
+  return in_words(prediction.labels, prediction.problem);
+}
+
 std::string to_json(const std::vector<Prediction>& predictions, int64_t top) {
   auto results = nlohmann::ordered_json::array();
-  for (const auto& [input, labels, cut, objects, on_white, tokens, transcript] : predictions) {
-    auto& result = results.emplace_back(nlohmann::ordered_json{{"input", input}});
-    if (transcript) {
-      result["text"] = *transcript;
-    } else if (tokens) {
-      result["tokens"] = tokens_json(*tokens);
-    } else if (objects) {
-      result["objects"] = objects_json(*objects, top);
+  for (const auto& prediction : predictions) {
+    auto& result = results.emplace_back(nlohmann::ordered_json{{"input", prediction.input}});
+    if (prediction.text) {
+      result["text"] = *prediction.text;
+    } else if (prediction.tokens) {
+      result["tokens"] = tokens_json(*prediction.tokens, prediction.problem, top);
+    } else if (prediction.objects) {
+      result["objects"] = objects_json(*prediction.objects, top);
+    } else if (prediction.score) {
+      result["score"] = *prediction.score;  // NaN becomes null
     } else {
-      result["labels"] = labels_json(labels, top);
+      result["labels"] = labels_json(prediction.labels, prediction.problem, top);
     }
   }
   const nlohmann::ordered_json document{{"results", std::move(results)}};
@@ -119,16 +166,16 @@ std::string to_json(const std::vector<Prediction>& predictions, int64_t top) {
 
 std::string to_text(const std::vector<Prediction>& predictions, int64_t top, InputColumn column) {
   std::string text;
-  for (const auto& [input, labels, cut, objects, on_white, tokens, transcript] : predictions) {
-    if (tokens) {
-      text += tokens_text(*tokens);
-      continue;
-    }
-    if (!objects && column == InputColumn::first) text += on_one_line(input) + '\t';
-    if (transcript) {
-      text += on_one_line(*transcript) + '\n';
+  for (const auto& prediction : predictions) {
+    if (prediction.tokens) {
+      text += tokens_text(*prediction.tokens, top);
+    } else if (prediction.objects) {
+      text += objects_text(prediction.input, *prediction.objects, top);
     } else {
-      text += objects ? objects_text(input, *objects, top) : labels_text(labels, top);
+      if (column == InputColumn::first) text += on_one_line(prediction.input) + '\t';
+      text += prediction.text    ? on_one_line(*prediction.text) + '\n'
+              : prediction.score ? score_text(*prediction.score)
+                                 : labels_text(prediction.labels, top);
     }
   }
   return text;

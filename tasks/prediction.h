@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "data/images/box.h"
+#include "data/labels.h"
 
 namespace zoo {
 
@@ -20,27 +21,32 @@ enum class PredictionInput {
   audio_file,  // the path of a recording
 };
 
-/// A class and its probability.
+/// A class or a label and its probability; of a regression, a number and its value.
 struct LabelProbability {
   std::string label;
   double probability = 0;
 };
 
-/// A word or a character of a text with its likeliest class. It has none if the tokenizer removes it, such as
-/// a word that is U+200B alone.
+/// A word or a character of a text with its likeliest class, or with every label if it may have several, the
+/// likeliest first. It has none if the tokenizer removes it, such as a word that is U+200B alone.
 struct LabelledToken {
   std::string token;
-  LabelProbability predicted;
+  std::vector<LabelProbability> labels = {};
 
-  bool has_class() const { return !predicted.label.empty(); }
+  bool has_class() const { return !labels.empty(); }
 };
 
 /// What a model predicts for one input.
 struct Prediction {
   std::string input;  // as given
-  /// Every class, the likeliest first. The probabilities sum to 1. Empty if the input has nothing to
-  /// classify, such as a text without tokens.
+  /// Every class, the likeliest first, with probabilities that sum to 1 for Problem::single_label. The
+  /// numbers of a regression that has several, in their order. Empty if the input has nothing to classify,
+  /// such as a text without tokens.
   std::vector<LabelProbability> labels = {};
+  /// What a model with one output says in place of labels, unless its problem is single_label; NaN if there
+  /// is nothing to classify.
+  std::optional<double> score = std::nullopt;
+  Problem problem = Problem::single_label;  // of `labels`, `score` and the labels of tokens
   /// Whether the model read only the beginning of the input, because the input is longer than in training.
   bool cut = false;
   /// The objects that a task that detects has found, all that the model suggests, the best score first.
@@ -54,7 +60,25 @@ struct Prediction {
   std::optional<std::string> text = std::nullopt;
 };
 
+/// Whether an input of Task::predict() may be two texts.
+enum class PairUse {
+  none,      // it is one text
+  possible,  // one or two: a classifier from the Hub, which does not say what it was trained on
+  always     // two
+};
+
+/// Texts and, for those that are pairs, their second texts: as many, or none at all if there are no pairs.
+struct TextInputs {
+  std::vector<std::string> texts;
+  std::vector<std::optional<std::string>> seconds = {};
+};
+/// A tab in an input divides the texts of a pair where `use` says so. Throws DataError for an input with
+/// several tabs, and where each must be a pair, for one without a tab.
+TextInputs split_at_tabs(std::vector<std::string> inputs, PairUse use);
+
 struct PredictOptions {
+  /// Of a task with pairs: the second text of each input that is a pair; empty: no input is.
+  std::vector<std::optional<std::string>> seconds = {};
   std::function<void(int64_t done, int64_t all)> on_progress = nullptr;  // counts inputs
   /// Called with the reason for each image or recording that cannot be read, which then has no prediction. By
   /// default predict() throws DataError.
@@ -76,21 +100,31 @@ UnlikelyObjects keep_best_objects(std::vector<Prediction>& predictions, double m
                                   int64_t top = kEveryLabel);
 
 /// One document, as `zoo predict --json` prints it: {"results": [{"input": text, "labels": [{"label": text,
-/// "probability": number}]}]}, with at most `top` labels for each input. A prediction with objects is
+/// "probability": number}]}]}, with at most `top` labels for each input. A prediction with a score is
+/// {"input": text, "score": number}; the numbers of a regression with several have "score" in place of
+/// "probability". The input of a pair is both texts with a tab between them. A prediction with objects is
 /// {"input": text, "objects": [{"label": text, "score": number, "box": [x, y, width, height]}]} instead, in
 /// pixels of the picture as it is in its file, rounded to two digits after the point. A prediction with
 /// tokens is {"input": text, "tokens": [{"token": text, "label": text, "probability": number}]}, both null for
-/// a word without a class, and one of a recording is {"input": text, "text": text}.
+/// a word without a class, where a token that may have several labels has "labels": [{"label",
+/// "probability"}], at most `top`, and one of a recording is {"input": text, "text": text}.
 std::string to_json(const std::vector<Prediction>& predictions, int64_t top = kEveryLabel);
+
+/// What a prediction of labels or a score says, in a few words: the likeliest class; the labels with a
+/// probability of half or more; the number.
+std::string in_words(const Prediction& prediction);
+/// The same for some labels.
+std::string in_words(const std::vector<LabelProbability>& labels, Problem problem);
 
 /// Whether a line for a class begins with its input.
 enum class InputColumn { none, first };
 
 /// One line for each input: label, probability, label, probability, …, separated by tabs, with at most `top`
-/// labels, after the input where it is wanted. The line is empty if there are no labels. A prediction with
-/// objects has a line for each of them instead: input, label, score, x, y, width, height. A prediction with
-/// tokens has a line for each of them, token, label, probability, and then an empty line. A prediction of a
-/// recording is its text. Control characters in labels, inputs and texts are escaped.
+/// labels, after the input where it is wanted. The line is the score of a prediction that has one. It is
+/// empty if there are no labels. A prediction with objects has a line for each of them instead: input, label,
+/// score, x, y, width, height. A prediction with tokens has a line for each of them, token, label,
+/// probability, …, and then an empty line. A prediction of a recording is its text. Control characters in
+/// labels, inputs and texts are escaped.
 std::string to_text(const std::vector<Prediction>& predictions, int64_t top = kEveryLabel,
                     InputColumn column = InputColumn::none);
 

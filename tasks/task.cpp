@@ -10,7 +10,9 @@
 #include "models/lora.h"
 #include "tasks/evaluation.h"
 #include "tasks/library_tasks.h"
+#include "tasks/objectives/label_loss.h"
 #include "tasks/objectives/token_cross_entropy.h"
+#include "tasks/problem.h"
 
 namespace zoo {
 
@@ -68,6 +70,8 @@ std::shared_ptr<const Objective> Task::objective() const {
 }
 
 std::shared_ptr<const Objective> Task::own_objective(const ObjectiveContext& context) const {
+  const auto problem = problem_of(experiment_);
+  if (problem != Problem::single_label) return std::make_shared<LabelLoss>(problem, context.label_smoothing);
   return std::make_shared<TokenCrossEntropy>(
       TokenCrossEntropyOptions{.label_smoothing = context.label_smoothing});
 }

@@ -75,13 +75,17 @@ class Task {
   virtual std::vector<Prediction> predict(Model& model, const std::vector<std::string>& inputs,
                                           const PredictOptions& options = {});
 
+  /// Whether predict() takes pairs of texts (PredictOptions::seconds). By default none.
+  virtual PairUse pairs() const { return PairUse::none; }
+
   /// Reads images, PNG, JPEG or WebP, as predict() gives them to the model. A task that predicts from images
   /// overrides this. By default: throws UsageError. Throws DataError for a file that cannot be read.
   virtual ImageInputs read_inputs(const std::vector<std::string>& files) const;
 
  protected:
   virtual std::unique_ptr<BatchSource> open(Split split) = 0;
-  /// The task's default objective: the cross-entropy of the batches' targets, unless the task overrides this.
+  /// The task's default objective: the cross-entropy of the batches' targets, or what the task's problem
+  /// needs (LabelLoss), unless the task overrides this.
   virtual std::shared_ptr<const Objective> own_objective(const ObjectiveContext& context) const;
   /// The options of this experiment for the batches of `split`.
   BatchOptions batch_options(Split split) const;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "data/labels.h"
 #include "generation/generation_config.h"
 #include "io/config/registry.h"
 #include "models/model.h"
@@ -57,6 +58,8 @@ struct TaskType : TypeInfo {
   bool finds_objects = false;
   /// Whether each word or character of a text has a label (Prediction::tokens), not the text.
   bool labels_tokens = false;
+  /// The task's key `problem` among its keys; null: it has none (problem_of() in tasks/problem.h).
+  std::function<Problem&(TypeOptions& options)> problem = nullptr;
 
   bool needs_tokenizer() const {
     return needs == VocabularyNeeds::tokenizer || needs == VocabularyNeeds::tokenizer_and_labels;

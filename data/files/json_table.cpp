@@ -61,11 +61,12 @@ std::vector<std::string> names_in(const std::filesystem::path& path, const Json&
 }
 
 TableRow row_of(const std::filesystem::path& path, const Json& object, int64_t line,
-                const std::vector<std::string>& names) {
+                const std::vector<std::string>& names, const ListColumns& lists) {
   TableRow row{.number = line, .fields = {}};
   for (const auto& name : names) {
     const auto* const value = find_value(object, name);
-    if (value && value->is_structured())
+    const bool may_be_list = std::ranges::find(lists, row.fields.size()) != lists.end();
+    if (value && value->is_structured() && !(may_be_list && value->is_array()))
       throw DataError(fmt::format("{}:{}: \"{}\" is {}, not a text", path.string(), line, name,
                                   value->is_array() ? "a list" : "an object"));
     row.fields.push_back(!value || value->is_null() ? std::string()
@@ -78,7 +79,7 @@ TableRow row_of(const std::filesystem::path& path, const Json& object, int64_t l
 }  // namespace
 
 void read_json_lines(const std::filesystem::path& path, const std::vector<ColumnNames>& columns,
-                     const RowVisitor& visit) {
+                     const RowVisitor& visit, const ListColumns& lists) {
   std::vector<std::string> names;
   bool is_first = true;
   FileLines lines(path);
@@ -86,7 +87,7 @@ void read_json_lines(const std::filesystem::path& path, const std::vector<Column
     if (is_blank(lines.line())) continue;
     const auto object = object_of(path, lines);
     if (std::exchange(is_first, false)) names = names_in(path, object, columns);
-    visit(row_of(path, object, lines.number(), names));
+    visit(row_of(path, object, lines.number(), names, lists));
   }
   if (is_first) throw DataError(fmt::format("{}: the file is empty", path.string()));
 }

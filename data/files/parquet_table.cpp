@@ -15,6 +15,8 @@
 #include <numeric>
 #include <utility>
 
+#include <nlohmann/json.hpp>
+
 #include "base/text.h"
 #include "io/open_file.h"
 #endif
@@ -75,13 +77,17 @@ std::shared_ptr<arrow::Schema> schema_of(parquet::arrow::FileReader& reader,
   return schema;
 }
 
+/// Whether a column may have lists.
+enum class Values { single, lists };
+
 ParquetColumn find_parquet_column(const std::filesystem::path& path, const arrow::Schema& schema,
-                                  const ColumnNames& names) {
+                                  const ColumnNames& names, Values values) {
   for (const auto& name : names) {
     auto column = schema.GetFieldByName(name) ? ParquetColumn{name} : split_at_dots(name);
     const auto type = type_at(schema, column);
     if (!type) continue;
-    if (arrow::is_nested(type->id()))
+    const bool is_list = type->id() == arrow::Type::LIST || type->id() == arrow::Type::LARGE_LIST;
+    if (arrow::is_nested(type->id()) && !(is_list && values == Values::lists))
       throw DataError(fmt::format("{}: \"{}\" is {}, not a text", path.string(), name, type->ToString()));
     return column;
   }
@@ -115,6 +121,14 @@ std::vector<int> leaves_of(const parquet::arrow::FileReader& reader,
 std::string field_at(const arrow::Array& array, int64_t row, const std::filesystem::path& path) {
   const auto scalar = value_or_fail(array.GetScalar(row), path);
   if (!scalar->is_valid) return {};
+  if (arrow::is_nested(scalar->type->id())) {
+    const auto& values = *static_cast<const arrow::BaseListScalar&>(*scalar).value;
+    if (arrow::is_nested(values.type_id()))
+      throw DataError(fmt::format("{}: a list of lists is not supported here", path.string()));
+    auto list = nlohmann::json::array();
+    for (int64_t i = 0; i < values.length(); ++i) list.push_back(field_at(values, i, path));
+    return list.dump();
+  }
   std::string text;
   if (scalar->type->id() == arrow::Type::DICTIONARY) {
     text = value_or_fail(static_cast<const arrow::DictionaryScalar&>(*scalar).GetEncodedValue(), path)
@@ -133,11 +147,14 @@ std::string field_at(const arrow::Array& array, int64_t row, const std::filesyst
 }  // namespace
 
 void read_parquet(const std::filesystem::path& path, const std::vector<ColumnNames>& columns,
-                  const RowVisitor& visit) {
+                  const RowVisitor& visit, const ListColumns& lists) {
   const auto reader = open_parquet(path);
   const auto schema = schema_of(*reader, path);
   std::vector<ParquetColumn> found;
-  for (const auto& names : columns) found.push_back(find_parquet_column(path, *schema, names));
+  for (size_t i = 0; i < columns.size(); ++i) {
+    const auto values = std::ranges::find(lists, i) == lists.end() ? Values::single : Values::lists;
+    found.push_back(find_parquet_column(path, *schema, columns[i], values));
+  }
   reader->set_batch_size(kRowsAtOnce);
   std::vector<int> row_groups(static_cast<size_t>(reader->num_row_groups()));
   std::iota(row_groups.begin(), row_groups.end(), 0);
@@ -174,7 +191,8 @@ namespace {
 
 }  // namespace
 
-void read_parquet(const std::filesystem::path& path, const std::vector<ColumnNames>&, const RowVisitor&) {
+void read_parquet(const std::filesystem::path& path, const std::vector<ColumnNames>&, const RowVisitor&,
+                  const ListColumns&) {
   fail_without_arrow(path);
 }
 

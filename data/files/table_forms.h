@@ -18,12 +18,12 @@ void read_tsv(const std::filesystem::path& path, const std::vector<ColumnNames>&
 std::vector<std::string> columns_of_tsv(const std::filesystem::path& path);
 
 void read_json_lines(const std::filesystem::path& path, const std::vector<ColumnNames>& columns,
-                     const RowVisitor& visit);
+                     const RowVisitor& visit, const ListColumns& lists);
 std::vector<std::string> columns_of_json_lines(const std::filesystem::path& path);
 
 /// Both throw DataError if the build has no Arrow.
 void read_parquet(const std::filesystem::path& path, const std::vector<ColumnNames>& columns,
-                  const RowVisitor& visit);
+                  const RowVisitor& visit, const ListColumns& lists);
 std::vector<std::string> columns_of_parquet(const std::filesystem::path& path);
 
 /// A text of a table as a field: with "\n" at the end of lines, and without blanks at its end.

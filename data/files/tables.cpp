@@ -24,14 +24,14 @@ bool is_table(const std::filesystem::path& path) {
 }
 
 void read_table(const std::filesystem::path& path, const std::vector<ColumnNames>& columns,
-                const std::function<void(TableRow row)>& visit) {
+                const std::function<void(TableRow row)>& visit, const ListColumns& lists) {
   switch (table_form(path)) {
     case TableForm::tsv:
       return read_tsv(path, columns, visit);
     case TableForm::json_lines:
-      return read_json_lines(path, columns, visit);
+      return read_json_lines(path, columns, visit, lists);
     case TableForm::parquet:
-      return read_parquet(path, columns, visit);
+      return read_parquet(path, columns, visit, lists);
   }
 }
 

@@ -26,6 +26,10 @@ bool is_table(const std::filesystem::path& path);
 /// Alternative names of a column. The first one that the table has is used.
 using ColumnNames = std::vector<std::string>;
 
+/// Numbers of those of the columns asked for in which a list of texts and numbers may stand. Its field is the
+/// list in JSON.
+using ListColumns = std::vector<size_t>;
+
 struct TableRow {
   int64_t number;                   // line of a text file, else row; both from 1 on
   std::vector<std::string> fields;  // of the columns asked for
@@ -34,9 +38,9 @@ struct TableRow {
 /// Calls `visit` for each row with its fields of `columns`, in the order of `columns`. Blanks at the end of a
 /// field are left out. Numbers and truth values become their text in JSON; what is missing or null becomes an
 /// empty field. Throws DataError: a column that is not there, a row that is damaged or too long, a value that
-/// is a list or an object.
+/// is a list, outside of `lists`, or an object.
 void read_table(const std::filesystem::path& path, const std::vector<ColumnNames>& columns,
-                const std::function<void(TableRow row)>& visit);
+                const std::function<void(TableRow row)>& visit, const ListColumns& lists = {});
 
 /// The names of the columns, of JSON lines those of the first line. Throws DataError.
 std::vector<std::string> columns_of_table(const std::filesystem::path& path);

@@ -13,18 +13,19 @@ namespace {
 
 class ImageBatches final : public PlannedBatches {
  public:
-  ImageBatches(LabelledImages images, std::vector<int64_t> classes, const ImageConfig& config,
+  ImageBatches(LabelledImages images, torch::Tensor targets, const ImageConfig& config,
                PixelStatistics statistics, int64_t tokens_per_image, const BatchOptions& options)
       : PlannedBatches(unbucketed(options)),
         images_(std::move(images)),
-        classes_(std::move(classes)),
+        targets_(std::move(targets)),
         config_(config),
         statistics_(std::move(statistics)),
         tokens_per_image_(tokens_per_image) {}
 
  private:
   EpochPlan make_plan(int64_t epoch) const override {
-    return plan_epoch(std::vector<int64_t>(classes_.size(), tokens_per_image_), options(), epoch);
+    return plan_epoch(std::vector<int64_t>(static_cast<size_t>(n_examples()), tokens_per_image_), options(),
+                      epoch);
   }
 
   Batch make(int64_t epoch, std::span<const int64_t> examples) const override {
@@ -33,13 +34,12 @@ class ImageBatches final : public PlannedBatches {
     const auto used = used_rows(B);
     auto images = used.count < B ? torch::zeros({B, config_.channels, size, size})
                                  : torch::empty({B, config_.channels, size, size});
-    auto targets = torch::empty({B}, torch::kInt64);
-    auto other_targets = torch::zeros({mixes ? B : 0}, torch::kInt64);
+    // The numbers of the images that are mixed in.
+    std::vector<int64_t> others(examples.begin(), examples.end());
     auto shares = torch::zeros({mixes ? B : 0});
     float* to = images.mutable_data_ptr<float>();
     for (int64_t b = 0; b < B; ++b, to += n_numbers()) {
       const int64_t example = examples[static_cast<size_t>(b)];
-      targets.mutable_data_ptr<int64_t>()[b] = class_of(example);
       if (!used.has(b)) continue;
       if (!shuffled()) {
         write_normalised(fitted(images_.image(example), size), statistics_, to);
@@ -49,16 +49,26 @@ class ImageBatches final : public PlannedBatches {
           {options().seed, kAugmentPurpose, static_cast<uint64_t>(epoch), static_cast<uint64_t>(example)});
       write_augmented(example, random, to);
       if (!mixes) continue;
-      const int64_t other = random.below(std::ssize(classes_));
-      other_targets.mutable_data_ptr<int64_t>()[b] = class_of(other);
+      const int64_t other = others[static_cast<size_t>(b)] = random.below(n_examples());
       shares.mutable_data_ptr<float>()[b] = static_cast<float>(mix_in(other, random, to));
     }
-    Batch batch{.targets = targets, .fields = {{fields::kImages, images}}, .tokens = B * tokens_per_image_};
-    if (mixes) batch.fields.insert({{"other_targets", other_targets}, {"shares", shares}});
+    Batch batch{.targets = targets_at({examples.begin(), examples.end()}),
+                .fields = {{fields::kImages, images}},
+                .tokens = B * tokens_per_image_};
+    if (!mixes) return batch;
+    const auto other_targets = targets_at(others);
+    if (targets_.is_floating_point()) {
+      batch.targets = other_targets.lerp(batch.targets, shares.unsqueeze(1));
+    } else {
+      batch.fields.insert({{"other_targets", other_targets}, {"shares", shares}});
+    }
     return batch;
   }
 
-  int64_t class_of(int64_t example) const { return classes_[static_cast<size_t>(example)]; }
+  int64_t n_examples() const { return targets_.size(0); }
+  torch::Tensor targets_at(const std::vector<int64_t>& rows) const {
+    return targets_.index_select(0, torch::tensor(rows));
+  }
   int64_t n_numbers() const { return config_.channels * config_.size * config_.size; }
 
   void write_augmented(int64_t example, CounterRandom& random, float* to) const {
@@ -95,7 +105,7 @@ class ImageBatches final : public PlannedBatches {
   }
 
   LabelledImages images_;
-  std::vector<int64_t> classes_;
+  torch::Tensor targets_;
   ImageConfig config_;
   PixelStatistics statistics_;
   int64_t tokens_per_image_;
@@ -114,10 +124,10 @@ void write_normalised(const Image& image, const PixelStatistics& statistics, flo
   }
 }
 
-std::unique_ptr<BatchSource> image_batches(LabelledImages images, std::vector<int64_t> classes,
+std::unique_ptr<BatchSource> image_batches(LabelledImages images, torch::Tensor targets,
                                            const ImageConfig& config, const PixelStatistics& statistics,
                                            int64_t tokens_per_image, const BatchOptions& options) {
-  return std::make_unique<ImageBatches>(std::move(images), std::move(classes), config, statistics,
+  return std::make_unique<ImageBatches>(std::move(images), std::move(targets), config, statistics,
                                         tokens_per_image, options);
 }
 

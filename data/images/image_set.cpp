@@ -36,6 +36,12 @@ void repeat_channel(Image& image, int64_t n_channels) {
 
 }  // namespace
 
+std::vector<std::string> LabelledImages::labels() const {
+  std::vector<std::string> labels;
+  for (const auto& entry : entries_) labels.push_back(entry.label);
+  return labels;
+}
+
 Image LabelledImages::image(int64_t index) const {
   return read_of_set(index, size(), [&](int64_t i) { return read(i); });
 }
@@ -88,17 +94,23 @@ void LabelledImages::add_directory(const fs::path& path) {
   }
 }
 
-void LabelledImages::add_list(const fs::path& path, const std::string& label_column) {
-  read_table(path, {{"image"}, {label_column}}, [&](TableRow row) {
+void LabelledImages::add_list(const fs::path& path, const DataConfig& config, Problem problem) {
+  const auto add = [&](TableRow row) {
     auto& [line, fields] = row;
     const fs::path file(fields[0]);
     if (fields[0].empty() || !stays_below(file)) {
       throw DataError(fmt::format("{}:{}: '{}' is no path of a file in the directory of this list",
                                   path.string(), line, excerpt(fields[0])));
     }
-    if (fields[1].empty()) throw DataError(fmt::format("{}:{}: no label", path.string(), line));
+    try {
+      check_labels(fields[1], problem, config.label_separator);
+    } catch (const DataError& error) {
+      throw DataError(fmt::format("{}:{}: {}", path.string(), line, error.what()));
+    }
     entries_.push_back({.label = std::move(fields[1]), .file = path.parent_path() / file, .array = nullptr});
-  });
+  };
+  read_table(path, {{"image"}, {config.label_column}}, add,
+             problem == Problem::multi_label ? ListColumns{1} : ListColumns{});
 }
 
 void LabelledImages::keep(const std::vector<int64_t>& indices) {
@@ -107,7 +119,7 @@ void LabelledImages::keep(const std::vector<int64_t>& indices) {
   entries_ = std::move(kept);
 }
 
-LabelledImages read_images(const DataConfig& config, Split split) {
+LabelledImages read_images(const DataConfig& config, Split split, Problem problem) {
   LabelledImages images(config.images.channels);
   for (const auto& name : files_to_read(config, split)) {
     const auto path = data_file_or_directory(name);
@@ -115,7 +127,7 @@ LabelledImages read_images(const DataConfig& config, Split split) {
     if (fs::is_directory(path, ignored)) {
       images.add_directory(path);
     } else if (is_table(path)) {
-      images.add_list(path, config.label_column);
+      images.add_list(path, config, problem);
     } else if (is_idx_name(path)) {
       images.add_idx(path, config.images.label_names);
     } else {

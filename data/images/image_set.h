@@ -1,5 +1,5 @@
 #pragma once
-// Images with one label each: IDX files, directories with a subdirectory for each class, lists of files.
+// Images with their labels: IDX files, directories with a subdirectory for each class, lists of files.
 
 #include <cstdint>
 #include <filesystem>
@@ -9,18 +9,21 @@
 
 #include "data/images/formats/idx_file.h"
 #include "data/images/image.h"
+#include "data/labels.h"
 #include "data/splits.h"
 
 namespace zoo {
 
-/// Images of a split, each with its label. Those of IDX files are in memory, others are decoded when they are
-/// asked for.
+/// Images of a split, each with its label, or its labels as they are written in a list. Those of IDX files
+/// are in memory, others are decoded when they are asked for.
 class LabelledImages {
  public:
   explicit LabelledImages(int64_t n_channels) : n_channels_(n_channels) {}
 
   int64_t size() const { return std::ssize(entries_); }
   const std::string& label(int64_t index) const { return at(index).label; }
+  /// Those of all images.
+  std::vector<std::string> labels() const;
   /// Thread-safe. Throws DataError if its file cannot be decoded; it names all files of the set that cannot.
   Image image(int64_t index) const;
   /// Remarks for people: how many files are no images.
@@ -35,7 +38,8 @@ class LabelledImages {
   void add_directory(const std::filesystem::path& path);
   /// Adds the images of a tab-separated file with a header line. Its column "image" has paths of files in
   /// the directory of the list or below it. Throws DataError.
-  void add_list(const std::filesystem::path& path, const std::string& label_column);
+  /// The labels are as the problem needs them.
+  void add_list(const std::filesystem::path& path, const DataConfig& config, Problem problem);
   /// Keeps the images of these numbers, in this order.
   void keep(const std::vector<int64_t>& indices);
 
@@ -57,6 +61,6 @@ class LabelledImages {
 
 /// The images of a split. If the configuration names no validation files, the share valid_fraction of the
 /// training images, drawn at random once and for all, is for validation instead. Throws DataError.
-LabelledImages read_images(const DataConfig& config, Split split);
+LabelledImages read_images(const DataConfig& config, Split split, Problem problem = Problem::single_label);
 
 }  // namespace zoo

@@ -72,10 +72,13 @@ struct Row {
   std::string text, label, second;
 };
 
-void keep_rows_of(const DataConfig& config, Split split, std::vector<Row>& rows) {
+void keep_rows_of(const DataConfig& config, Split split, Problem problem, std::vector<Row>& rows) {
+  const bool has_classes = problem == Problem::single_label;
   std::vector<RowIdentity> identities;
-  for (const auto& row : rows)
-    identities.push_back({.text = row.text + '\t' + row.second, .label = row.label});
+  for (const auto& row : rows) {
+    identities.push_back(
+        {.text = row.text + '\t' + row.second, .label = has_classes ? row.label : std::string()});
+  }
   const auto is_kept = rows_of_split(config, split, identities);
   std::vector<Row> kept;
   for (size_t i = 0; i < rows.size(); ++i)
@@ -97,17 +100,23 @@ std::string joined_pair(std::string first, std::string second) {
   return first + kBetweenPairs + second;
 }
 
-void read_rows(const std::filesystem::path& path, const DataConfig& config, std::vector<Row>& out) {
+void read_rows(const std::filesystem::path& path, const DataConfig& config, Problem problem,
+               std::vector<Row>& out) {
   auto columns = text_columns(config);
   const bool has_pairs = columns.size() > 1;
   columns.insert(columns.begin() + 1, {config.label_column});
-  read_table(path, columns, [&](TableRow row) {
+  const auto add = [&](TableRow row) {
     auto& fields = row.fields;
-    if (is_blank(fields[1])) throw DataError(fmt::format("{}:{}: no label", path.string(), row.number));
+    try {
+      check_labels(fields[1], problem, config.label_separator);
+    } catch (const DataError& error) {
+      throw DataError(fmt::format("{}:{}: {}", path.string(), row.number, error.what()));
+    }
     out.push_back({.text = std::move(fields[0]),
                    .label = std::move(fields[1]),
                    .second = has_pairs ? std::move(fields[2]) : std::string()});
-  });
+  };
+  read_table(path, columns, add, problem == Problem::multi_label ? ListColumns{1} : ListColumns{});
 }
 
 /// The text of a file that is one document; in a table each row is a line.
@@ -267,10 +276,10 @@ ParallelTexts read_parallel(const DataConfig& config, Split split) {
   return result;
 }
 
-LabelledTexts read_labelled(const DataConfig& config, Split split) {
+LabelledTexts read_labelled(const DataConfig& config, Split split, Problem problem) {
   std::vector<Row> rows;
-  for (const auto& file : files_to_read(config, split)) read_rows(data_path(file), config, rows);
-  keep_rows_of(config, split, rows);
+  for (const auto& file : files_to_read(config, split)) read_rows(data_path(file), config, problem, rows);
+  keep_rows_of(config, split, problem, rows);
   if (rows.empty()) fail_empty(config, split, "rows");
   LabelledTexts result;
   for (Row& row : rows) {

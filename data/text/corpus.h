@@ -11,6 +11,7 @@
 
 #include "data/data_config.h"
 #include "data/files/text_files.h"
+#include "data/labels.h"
 #include "data/splits.h"
 #include "data/text/tokenizer.h"
 
@@ -46,7 +47,7 @@ ParallelTexts read_parallel(const DataConfig& config, Split split);
 struct LabelledTexts {
   std::vector<std::string> texts;
   std::vector<std::string> pairs;   // the second text of each row; none without config.pair_column
-  std::vector<std::string> labels;  // as written in the file
+  std::vector<std::string> labels;  // as written in the file; a list of JSON lines in JSON
 
   /// The texts as inputs of a task: pairs with kBetweenPairs between them.
   std::vector<std::string> inputs() const;
@@ -56,8 +57,8 @@ inline constexpr char kBetweenPairs = '\t';
 /// The two texts of such an input. Throws DataError unless it has one tab.
 std::pair<std::string, std::string> split_pair(const std::string& input);
 
-/// Rows of tables. Throws DataError with file and line.
-LabelledTexts read_labelled(const DataConfig& config, Split split);
+/// Rows of tables. Throws DataError with file and line, also for labels that do not fit the problem.
+LabelledTexts read_labelled(const DataConfig& config, Split split, Problem problem = Problem::single_label);
 
 /// Texts to use a trained model on: the lines of a file, blank ones included, or the texts of a table, as
 /// read_labelled() reads them, with a tab between the texts of pairs. `path` is not looked for below the data

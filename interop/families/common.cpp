@@ -63,7 +63,6 @@ void ignore_common_keys(ForeignConfig& config) {
                  "tie_encoder_decoder",
                  "cross_attention_hidden_size",
                  "prefix",
-                 "problem_type",
                  "task_specific_params",
                  "finetuning_task",
                  "tokenizer_class",

@@ -94,6 +94,7 @@ std::string data_json(const AttentionReport& report) {
          ",\"rollout\":" + rollout_text(attention_rollout(report)) +
          ",\"predictions\":" + as_json_text(predictions_json(report.predictions)) +
          ",\"labels\":" + as_json_text(labels_json(report)) +
+         (report.score ? ",\"score\":" + as_json_text(*report.score) : "") +
          (report.recording ? ",\"recording\":" + recording_text(*report.recording) : "") + "}";
 }
 

@@ -220,6 +220,10 @@ function fillTable() {
 // ---- What the model says ------------------------------------------------------------------------------------------
 
 function showAnswers() {
+  if (!data.objects && !data.labels) {
+    $('predictions-note').textContent = `The score of the picture: ${data.score}`;
+    return;
+  }
   const detects = data.objects !== undefined;
   const shown = detects ? objects : data.labels.slice(0, 10);
   const rest = detects ? objects.filter(({score}) => score < 0.5).length : data.labels.length - shown.length;

@@ -31,6 +31,10 @@ export function showPredictions(note, list) {
     list.append(...data.labels.slice(0, MOST_LABELS).map(({label, probability}) => predictionBar({token: label, probability})));
     return true;
   }
+  if (data.score !== undefined) {
+    note.textContent = `The score of the text: ${data.score}`;
+    return true;
+  }
   if (!data.predictions.length) return false;
   const {isMasked, list: all} = positions();
   note.textContent = data.recording && isMasked ? 'At each moment the five likeliest tokens. ∅: nothing is written.' : isMasked

@@ -1,9 +1,11 @@
 // Shows texts with a label for each word or character, and the right one below where it is known.
 
 import {$, count, data, el, oklch, set} from '../page.js';
+import {predictionBar} from '../prediction_bar.js';
 
 const {title, texts} = data, UNKNOWN = '-', PLACES = 10, UNSURE = 50;  // percent
-const names = [...new Set(texts.flatMap(({labels, truth}) => [...labels, ...truth ?? []]))].filter(name => name !== UNKNOWN)
+const MOST_ANSWERS = 10, isWhole = texts.some(({tokens}) => !tokens);
+const names = [...new Set(isWhole ? [] : texts.flatMap(({labels, truth}) => [...labels, ...truth ?? []]))].filter(name => name !== UNKNOWN)
   .sort();
 const backgrounds = new Map(names.map((name, i) =>
   [name, `rgb(${oklch(0.84, 0.11, 25 + 360 * i / names.length).join(' ')})`]));
@@ -40,11 +42,42 @@ function card(text, i) {
   return section;
 }
 
-$('title').textContent = title;
-const total = texts.map(score).reduce((sum, {right, known}) => ({right: sum.right + right, known: sum.known + known}),
+const numberText = number => number === null ? '–' : String(Number(number.toPrecision(6)));
+
+/** A text with what the model says of all of it, and what is right. */
+function wholeCard({text, answers, score, truth}, i) {
+  const section = el('section', 'card'), heading = el('div', 'bar', el('h2', '', `Text ${i + 1}`));
+  section.append(heading, el('p', '', el('bdi', '', text)));
+  if (answers) {
+    section.append(el('ul', 'likeliest', ...answers.slice(0, MOST_ANSWERS).map(({label, probability, score: number}) => {
+      if (probability === undefined) return el('li', '', `${label}: ${numberText(number)}`);
+      const row = predictionBar({token: label, probability});
+      if (truth?.includes(label)) row.classList.add('right');
+      return row;
+    })));
+  } else {
+    section.append(el('p', '', `Score: ${numberText(score)}`));
+  }
+  if (truth) section.append(el('p', 'quiet', `Right: ${truth.join(', ')}`));
+  return section;
+}
+
+function showWhole() {
+  $('summary').textContent = `${count(texts.length, 'text')}, with what the model says of each, the likeliest first.`;
+  $('legend').remove();
+  $('texts').append(...texts.map(wholeCard));
+}
+
+function showWords() {
+  const total = texts.map(score).reduce((sum, {right, known}) => ({right: sum.right + right, known: sum.known + known}),
                                       {right: 0, known: 0});
-$('summary').textContent = `${count(texts.length, 'text')}. Below each word or character stands what the model says of it` +
+  $('summary').textContent = `${count(texts.length, 'text')}. Below each word or character stands what the model says of it` +
   (total.known ? `, and below that the right label; a frame marks what is wrong. ${share(total)}.` : '.') +
   ` Pale: less than ${UNSURE} % sure.`;
-$('legend').append(...names.map(name => labelBox(name, 'label', name)));
-$('texts').append(...texts.map(card));
+  $('legend').append(...names.map(name => labelBox(name, 'label', name)));
+  $('texts').append(...texts.map(card));
+}
+
+$('title').textContent = title;
+if (isWhole) showWhole();
+else showWords();

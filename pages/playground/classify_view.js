@@ -29,7 +29,7 @@ export class ClassifyView {
     const input = second ? {pairs: [[text, second]]} : {texts: [text]};
     const {predictions: [prediction]} = await post('predict', {model: this.#choice.id, ...input}, signal);
     this.#result.hidden = false;
-    this.#result.replaceChildren(el('h2', '', this.#choice.id), prediction.tokens ? wordsOf(prediction) : labelsOf(prediction));
+    this.#result.replaceChildren(el('h2', '', this.#choice.id), answerOf(prediction));
   }
 
   get address() { return [['model', this.#choice.id], ['text', this.#text.value], ['second', this.#second.value]]; }
@@ -41,15 +41,32 @@ export class ClassifyView {
   }
 }
 
+function answerOf(prediction) {
+  if (prediction.tokens) return wordsOf(prediction);
+  return 'score' in prediction ? scoreOf(prediction) : labelsOf(prediction);
+}
+
+/** What a model with one output says. */
+export function scoreOf({score}) {
+  return score === null ? el('p', 'quiet', 'The text has no tokens, so it has no score.')
+    : el('p', 'score', `Score: ${Number(score.toPrecision(6))}`);
+}
+
 function labelsOf({labels}) {
   if (!labels.length) return el('p', 'quiet', 'The text has no tokens, so it has no labels.');
   const shown = labels.slice(0, MOST_LABELS);
+  if (shown[0].score !== undefined) {
+    return el('ul', '', ...labels.map(({label, score}) => el('li', '', `${label}: ${Number(score.toPrecision(6))}`)));
+  }
   return el('ol', 'likeliest', ...shown.map(({label, probability}) => predictionBar({token: label, probability})));
 }
 
 /** Each word over its label. */
 function wordsOf({tokens}) {
-  return el('p', 'labelled', ...tokens.flatMap(({token, label, probability}) => [
-    set(el('span', label === 'O' ? 'word none' : 'word', el('bdi', '', token), el('small', '', label)),
-        {title: `${label}: ${probability.toFixed(3)}`}), ' ']));
+  return el('p', 'labelled', ...tokens.flatMap(({token, label, probability, labels}) => {
+    const all = labels ?? [{label, probability}], given = labels ? labels.filter(each => each.probability >= 0.5) : all;
+    const name = given.map(each => each.label).join(', ') || 'O';
+    return [set(el('span', name === 'O' ? 'word none' : 'word', el('bdi', '', token), el('small', '', name)),
+                {title: all.map(each => `${each.label}: ${each.probability.toFixed(3)}`).join(', ')}), ' '];
+  }));
 }

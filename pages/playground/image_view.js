@@ -5,6 +5,7 @@ import {el, option, roomInside, set, whenThemeChanges} from '../page.js';
 import {percent, PictureView} from '../picture_view.js';
 import {predictionBar} from '../prediction_bar.js';
 import {post} from './api.js';
+import {scoreOf} from './classify_view.js';
 import {field, ModelChoice, Runner} from './forms.js';
 
 const MOST_LABELS = 10, MOST_IN_ADDRESS = 100_000, WIDEST = 560;
@@ -83,8 +84,14 @@ export class ImageView {
 
   #showPrediction() {
     if (!this.#prediction) return;
-    const {labels, objects} = this.#prediction;
+    const {labels, objects, score} = this.#prediction;
     this.#least.parentElement.hidden = !objects;
+    if (score !== undefined) {
+      this.#picture.replaceChildren(this.#image);
+      this.#fit();
+      this.#answers.replaceChildren(el('li', '', scoreOf({score})));
+      return;
+    }
     const found = (objects ?? []).filter(({score}) => score >= Number(this.#least.value)).sort((a, b) => b.score - a.score);
     const boxes = found.map(({label, score, box}) => this.#boxOf(label, score, box));
     this.#picture.replaceChildren(this.#image, ...boxes);

@@ -1,4 +1,4 @@
-// Predicts the class of an image.
+// Predicts the class of an image, its labels, or a number.
 
 #include <algorithm>
 #include <iterator>
@@ -19,7 +19,7 @@
 #include "tasks/images/mixed_cross_entropy.h"
 #include "tasks/labels.h"
 #include "tasks/library_tasks.h"
-#include "tasks/objectives/token_cross_entropy.h"
+#include "tasks/problem.h"
 #include "tasks/task.h"
 #include "tasks/task_checks.h"
 
@@ -29,8 +29,12 @@ namespace {
 /// The keys of the task, beside `type: image_classification`.
 struct ImageClassificationConfig {
   std::optional<int64_t> n_classes;
+  Problem problem = Problem::single_label;
 };
-void describe(ConfigVisitor& v, ImageClassificationConfig& c) { describe_n_classes(v, c.n_classes); }
+void describe(ConfigVisitor& v, ImageClassificationConfig& c) {
+  describe_n_classes(v, c.n_classes);
+  describe_problem(v, c.problem);
+}
 
 class ImageClassification final : public Task {
  public:
@@ -45,6 +49,8 @@ class ImageClassification final : public Task {
   }
 
   Metrics evaluate(Model& model, Split split, const EvaluationOptions& options) override {
+    if (problem() != Problem::single_label)
+      return evaluate_problem(model, batches(split), problem(), options);
     constexpr int64_t k = 5;
     const int64_t n_classes = std::ssize(labels());
     ConfusionCounts counts(n_classes);
@@ -71,26 +77,22 @@ class ImageClassification final : public Task {
 
  private:
   const std::vector<std::string>& labels() const { return vocabulary().labels; }
+  Problem problem() const { return problem_; }
 
   std::unique_ptr<BatchSource> open(Split split) override {
-    auto images = read_images(experiment().data, split);
+    auto images = read_images(experiment().data, split, problem());
     if (split == Split::train) add_notes(images.notes());
-    auto classes = classes_of(images);
-    return prefetched(image_batches(std::move(images), std::move(classes), experiment().data.images,
+    auto targets = targets_of(images.labels(), labels(), problem(), experiment().data);
+    return prefetched(image_batches(std::move(images), std::move(targets), experiment().data.images,
                                     *vocabulary().pixels,
                                     /*tokens_per_image=*/1, batch_options(split)));
   }
 
   std::shared_ptr<const Objective> own_objective(const ObjectiveContext& context) const override {
-    if (!experiment().data.images.augment.mixes()) return Task::own_objective(context);
+    // Targets of floats are mixed themselves.
+    if (!experiment().data.images.augment.mixes() || problem() != Problem::single_label)
+      return Task::own_objective(context);
     return std::make_shared<MixedCrossEntropy>(context.label_smoothing);
-  }
-
-  /// The class of each image. Throws UnknownSymbolError for a label that the training data do not have.
-  std::vector<int64_t> classes_of(const LabelledImages& images) const {
-    std::vector<int64_t> classes;
-    for (int64_t i = 0; i < images.size(); ++i) classes.push_back(class_of(images.label(i), labels()));
-    return classes;
   }
 
   /// The images that `image` gives for 0 … n - 1, which are fitted() to their size.
@@ -106,14 +108,13 @@ class ImageClassification final : public Task {
     return batch;
   }
 
-  /// (N, C) double on the CPU: the probabilities of the classes.
-  torch::Tensor probabilities(Model& model, const Batch& batch) const {
+  /// (N, C) as activated().
+  torch::Tensor outputs(Model& model, const Batch& batch) const {
     const InferenceScope scope(model);
-    const auto logits = model.logits(model.features(batch.to(model.device())));
-    auto result = logits.to(torch::kCPU, torch::kDouble).softmax(1);
-    if (result.isnan().any().item<bool>()) fail_not_a_number();
-    return result;
+    return activated(model.logits(model.features(batch.to(model.device()))), problem());
   }
+
+  const Problem problem_ = problem_of(experiment());
 };
 
 ImageInputs ImageClassification::read_inputs(const std::vector<std::string>& files) const {
@@ -143,11 +144,11 @@ std::vector<Prediction> ImageClassification::predict(Model& model, const std::ve
       found.push_back({.input = inputs[i], .on_white = image->has_transparency});
     }
     if (!images.empty()) {
-      const auto rows = probabilities(model, make_batch(std::ssize(images), [&](int64_t i) {
-                                        return std::move(images[static_cast<size_t>(i)]);
-                                      }));
+      const auto rows = outputs(model, make_batch(std::ssize(images), [&](int64_t i) {
+                                  return std::move(images[static_cast<size_t>(i)]);
+                                }));
       for (size_t i = 0; i < found.size(); ++i)
-        found[i].labels = ranked(rows[static_cast<int64_t>(i)], labels());
+        say(rows[static_cast<int64_t>(i)], problem(), labels(), found[i]);
     }
     std::ranges::move(found, std::back_inserter(predictions));
     if (options.on_progress) options.on_progress(static_cast<int64_t>(end), std::ssize(inputs));
@@ -159,17 +160,19 @@ std::vector<Sample> ImageClassification::samples(Model& model, const std::vector
   std::vector<Sample> result;
   if (!inputs.empty()) {
     for (const auto& prediction : predict(model, inputs, {}))
-      result.push_back({.input = prediction.input, .output = prediction.labels.front().label});
+      result.push_back({.input = prediction.input, .output = in_words(prediction)});
     return result;
   }
   constexpr int64_t n_samples = 10;
-  const auto set = read_images(experiment().data, Split::valid);
+  const auto set = read_images(experiment().data, Split::valid, problem());
   const int64_t n = std::min(n_samples, set.size());
-  const auto rows = probabilities(
+  const auto rows = outputs(
       model, make_batch(n, [&](int64_t i) { return fitted(set.image(i), experiment().data.images.size); }));
   for (int64_t i = 0; i < n; ++i) {
+    Prediction prediction;
+    say(rows[i], problem(), labels(), prediction);
     result.push_back({.input = fmt::format("validation image {}", i + 1),
-                      .output = ranked(rows[i], labels()).front().label,
+                      .output = in_words(prediction),
                       .reference = set.label(i)});
   }
   return result;
@@ -178,11 +181,9 @@ std::vector<Sample> ImageClassification::samples(Model& model, const std::vector
 std::unique_ptr<Task> make_image_classification(const Experiment& experiment, Vocabulary vocabulary) {
   auto notes = notes_on_fit(experiment);
   if (vocabulary.labels.empty() || !vocabulary.pixels) {
-    const auto images = read_images(experiment.data, Split::train);
-    if (vocabulary.labels.empty()) {
-      for (int64_t i = 0; i < images.size(); ++i) vocabulary.labels.push_back(images.label(i));
-      vocabulary.labels = distinct_labels(std::move(vocabulary.labels));
-    }
+    const auto problem = problem_of(experiment);
+    const auto images = read_images(experiment.data, Split::train, problem);
+    if (vocabulary.labels.empty()) vocabulary.labels = label_names(images.labels(), problem, experiment.data);
     if (!vocabulary.pixels) {
       vocabulary.pixels =
           measure_training_pixels(images.size(), [&](int64_t index) { return images.image(index); }, notes);
@@ -196,6 +197,7 @@ void validate_image_classification(const Experiment& experiment, const Complain&
   require_shape(experiment, {FamilyShape::other}, "vit or another family that reads images", complain);
   validate_without_boxes(experiment.data.images, complain_under("data.images", complain));
   validate_fit(experiment, complain);
+  validate_problem(experiment, complain);
   if (experiment.data.images.augment.mixes() && experiment.training.objective.type != "task") {
     complain("data.images.augment",
              fmt::format("mixes images, which training.objective {} does not understand",
@@ -209,11 +211,13 @@ TaskType image_classification() {
   const Metric accuracy{.key = "accuracy", .label = "accuracy", .better = Better::higher, .percent = true};
   TaskType type;
   type.name = "image_classification";
-  type.doc = "The class of an image.";
+  type.doc = "The class of an image, its labels, or a number.";
   type.make_options = options_of<ImageClassificationConfig>();
+  type.problem = problem_in<ImageClassificationConfig>;
   type.best_by = {
       accuracy,
       {.key = "top_5_accuracy", .label = "top-5 accuracy", .better = Better::higher, .percent = true}};
+  std::ranges::move(metrics_of_problems(), std::back_inserter(type.best_by));
   type.comparison = accuracy;
   type.needs = VocabularyNeeds::labels_and_pixels;
   type.unit = "image";

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string_view>
 
+#include "data/labels.h"
 #include "io/config/describe.h"
 #include "tasks/experiment.h"
 
@@ -21,6 +22,7 @@ constexpr auto config_names(ClassAnswer) { return std::to_array<std::string_view
 
 struct TextClassificationConfig {
   std::optional<ClassAnswer> answer;  // default: text in an encoder_decoder, head in others
+  Problem problem = Problem::single_label;
 };
 void describe(ConfigVisitor& v, TextClassificationConfig& c);
 

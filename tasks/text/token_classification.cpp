@@ -1,8 +1,9 @@
-// Predicts the class of each word or character of a text, with an encoder or a decoder: named entities, parts
-// of speech, secondary structure of proteins.
+// Predicts the class, or the labels, of each word or character of a text, with an encoder or a decoder: named
+// entities, parts of speech, secondary structure of proteins.
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <string_view>
 #include <unordered_map>
 
@@ -20,13 +21,21 @@
 #include "models/inference_scope.h"
 #include "models/model.h"
 #include "tasks/evaluation.h"
+#include "tasks/labels.h"
 #include "tasks/library_tasks.h"
 #include "tasks/metrics/entity_metrics.h"
+#include "tasks/problem.h"
 #include "tasks/task_checks.h"
 #include "tasks/text/text_tasks.h"
 
 namespace zoo {
 namespace {
+
+/// The keys of the task, beside `type: token_classification`.
+struct TokenClassificationConfig {
+  Problem problem = Problem::single_label;
+};
+void describe(ConfigVisitor& v, TokenClassificationConfig& c) { describe_problem(v, c.problem); }
 
 class TokenClassification final : public Task {
  public:
@@ -45,6 +54,13 @@ class TokenClassification final : public Task {
 
  private:
   const std::vector<std::string>& labels() const { return vocabulary().labels; }
+  Problem problem() const { return problem_; }
+  /// Several labels of a character cannot be told apart.
+  LabelUnit configured_unit() const {
+    const auto configured = experiment().data.label_unit;
+    return problem_ == Problem::multi_label && configured == LabelUnit::automatic ? LabelUnit::word
+                                                                                  : configured;
+  }
 
   std::unique_ptr<BatchSource> open(Split split) override;
 
@@ -54,6 +70,22 @@ class TokenClassification final : public Task {
                ? encoder_frame(tokenizer(), "token_classification with an encoder")
                : tokenizer().frame().value_or(TextFrame{});
   }
+  /// The one label of a token, by its number.
+  std::vector<LabelProbability> likeliest(const torch::Tensor& probability,
+                                          const torch::Tensor& number) const {
+    return {{.label = labels()[static_cast<size_t>(number.item<int64_t>())],
+             .probability = probability.item<double>()}};
+  }
+  /// As tables write them.
+  std::string words_of_labels(const std::vector<LabelProbability>& of_token) const {
+    if (problem() == Problem::single_label) return of_token.front().label;
+    constexpr double half = 0.5;
+    std::string text;
+    for (const auto& [label, probability] : of_token) {
+      if (probability >= half) text += (text.empty() ? "" : experiment().data.label_separator) + label;
+    }
+    return text.empty() ? std::string(kNoLabels) : text;
+  }
   int64_t pad() const { return std::max<int64_t>(tokenizer().special().pad, 0); }
   /// Tokens of a text that a model reads, without the frame.
   int64_t most_tokens() const { return experiment().data.sequence_length - frame().n_tokens(); }
@@ -62,6 +94,8 @@ class TokenClassification final : public Task {
   /// those of this process's batches, in their order. Collective.
   void add_entity_metrics(const std::vector<int64_t>& predicted, const std::vector<int64_t>& actual,
                           Split split, const EvaluationOptions& options, Metrics& metrics);
+
+  const Problem problem_ = problem_of(experiment());
 };
 
 std::unique_ptr<BatchSource> TokenClassification::open(Split split) {
@@ -70,7 +104,7 @@ std::unique_ptr<BatchSource> TokenClassification::open(Split split) {
   UnitEncoder encode(tokenizer());
   std::vector<TokensWithClasses> rows;
   int64_t n_cut = 0;
-  const auto texts = read_tagged(experiment().data, split, labels());
+  const auto texts = read_tagged(experiment().data, split, labels(), problem());
   for (const auto& text : texts) {
     auto aligned = encode(text.text, text.unit, most_tokens());
     n_cut += aligned.cut ? 1 : 0;
@@ -79,7 +113,14 @@ std::unique_ptr<BatchSource> TokenClassification::open(Split split) {
     for (size_t i = 0; i < aligned.first.size(); ++i) {
       if (aligned.first[i] < 0 || names[i] == kNotCounted) continue;
       row.positions.push_back(aligned.first[i]);
-      row.classes.push_back(classes.at(names[i]));
+      if (problem() == Problem::single_label) {
+        row.classes.push_back(classes.at(names[i]));
+        continue;
+      }
+      const size_t begin = row.numbers.size();
+      row.numbers.resize(begin + classes.size());
+      for (const auto& label : labels_of_unit(names[i], experiment().data.label_separator))
+        row.numbers[begin + static_cast<size_t>(classes.at(label))] = 1;
     }
     if (!row.positions.empty()) rows.push_back(std::move(row));
   }
@@ -91,6 +132,7 @@ std::unique_ptr<BatchSource> TokenClassification::open(Split split) {
 }
 
 Metrics TokenClassification::evaluate(Model& model, Split split, const EvaluationOptions& options) {
+  if (problem() != Problem::single_label) return evaluate_problem(model, batches(split), problem(), options);
   const bool has_entities = mark_entities(labels());
   if (options.wanted == "entity_f1" && !has_entities)
     throw ConfigError("training.best_by: entity_f1 needs labels of entities, such as B-PER; there are none");
@@ -155,9 +197,10 @@ std::vector<Prediction> TokenClassification::predict(Model& model, const std::ve
   predictions.reserve(inputs.size());  // `units` points into it
   for (const auto& input : inputs) {
     auto& prediction = predictions.emplace_back(Prediction{.input = input});
+    prediction.problem = problem();
     auto& tokens = prediction.tokens.emplace();
     const auto text = beginning_to_read(without_blanks_at_end(input), experiment().data.sequence_length);
-    const auto unit = unit_of(text, experiment().data.label_unit, labels());
+    const auto unit = unit_of(text, configured_unit(), labels());
     AlignedTokens aligned;
     try {
       aligned = encode(text, unit, most);
@@ -169,7 +212,7 @@ std::vector<Prediction> TokenClassification::predict(Model& model, const std::ve
     TokensWithClasses row{.ids = std::move(aligned.ids), .positions = {}, .classes = {}};
     std::vector<size_t> with_tokens;
     for (size_t i = 0; i < aligned.first.size(); ++i) {
-      tokens.push_back({.token = std::string(spelled[i]), .predicted = {}});
+      tokens.push_back({.token = std::string(spelled[i])});
       if (aligned.first[i] < 0) continue;
       row.positions.push_back(aligned.first[i]);
       with_tokens.push_back(i);
@@ -187,15 +230,13 @@ std::vector<Prediction> TokenClassification::predict(Model& model, const std::ve
     std::vector<const TokensWithClasses*> chosen;
     for (const int64_t i : examples) chosen.push_back(&rows[static_cast<size_t>(i)]);
     const auto batch = token_classification_batch(chosen, around, pad()).to(model.device());
-    const auto logits = model.logits(model.features(batch)).to(torch::kCPU, torch::kDouble);
-    const auto [best, classes] = logits.softmax(1).max(1);
-    if (best.isnan().any().item<bool>()) fail_not_a_number();
-    const auto numbers = int64_values(classes);
-    size_t at = 0;
+    const auto outputs = activated(model.logits(model.features(batch)), problem());
+    const auto [best, classes] = outputs.max(1);
+    int64_t at = 0;
     for (const int64_t i : examples) {
       for (auto* token : units[static_cast<size_t>(i)]) {
-        token->predicted = {.label = labels()[static_cast<size_t>(numbers[at])],
-                            .probability = best[static_cast<int64_t>(at)].item<double>()};
+        token->labels = problem() == Problem::multi_label ? ranked(outputs[at], labels())
+                                                          : likeliest(best[at], classes[at]);
         ++at;
       }
     }
@@ -210,7 +251,7 @@ std::vector<Sample> TokenClassification::samples(Model& model, const std::vector
   auto shown = inputs;
   std::vector<std::string> references;
   if (inputs.empty()) {
-    for (auto& text : read_tagged(experiment().data, Split::valid, labels())) {
+    for (auto& text : read_tagged(experiment().data, Split::valid, labels(), problem())) {
       if (shown.size() == n_samples) break;
       shown.push_back(std::move(text.text));
       references.push_back(std::move(text.labels));
@@ -218,11 +259,11 @@ std::vector<Sample> TokenClassification::samples(Model& model, const std::vector
   }
   std::vector<Sample> samples;
   for (const auto& prediction : predict(model, shown, {})) {
-    const auto unit = unit_of(prediction.input, experiment().data.label_unit, labels());
+    const auto unit = unit_of(prediction.input, configured_unit(), labels());
     Sample sample{.input = prediction.input, .output = {}};
     for (const auto& token : *prediction.tokens) {
       if (unit == LabelUnit::word && !sample.output.empty()) sample.output += ' ';
-      sample.output += token.has_class() ? token.predicted.label : std::string(kNotCounted);
+      sample.output += token.has_class() ? words_of_labels(token.labels) : std::string(kNotCounted);
     }
     if (!references.empty()) sample.reference = references[samples.size()];
     samples.push_back(std::move(sample));
@@ -232,8 +273,10 @@ std::vector<Sample> TokenClassification::samples(Model& model, const std::vector
 
 std::unique_ptr<Task> make_token_classification(const Experiment& experiment, Vocabulary vocabulary) {
   if (!vocabulary.tokenizer || vocabulary.labels.empty()) {
-    const auto rows = read_tagged(experiment.data, Split::train, vocabulary.labels);
-    if (vocabulary.labels.empty()) vocabulary.labels = classes_of(rows);
+    const auto problem = problem_of(experiment);
+    const auto rows = read_tagged(experiment.data, Split::train, vocabulary.labels, problem);
+    if (vocabulary.labels.empty())
+      vocabulary.labels = classes_of(rows, problem, experiment.data.label_separator);
     if (!vocabulary.tokenizer) {
       std::vector<std::string> texts;
       for (const auto& row : rows) texts.push_back(row.text);
@@ -245,6 +288,9 @@ std::unique_ptr<Task> make_token_classification(const Experiment& experiment, Vo
 }
 
 void validate_token_classification(const Experiment& experiment, const Complain& complain) {
+  validate_problem(experiment, complain);
+  if (problem_of(experiment) == Problem::regression)
+    complain("task.problem", "regression is for whole texts and images, not for their parts");
   require_shape(experiment, {FamilyShape::encoder, FamilyShape::decoder}, "encoder or decoder", complain);
   require_positions(experiment, "data.sequence_length", experiment.data.sequence_length, complain);
 }
@@ -255,10 +301,13 @@ TaskType token_classification() {
   const Metric accuracy{.key = "accuracy", .label = "accuracy", .better = Better::higher, .percent = true};
   TaskType type;
   type.name = "token_classification";
-  type.doc = "The class of each word or character of a text, such as named entities.";
+  type.doc = "The class, or the labels, of each word or character of a text, such as named entities.";
+  type.make_options = options_of<TokenClassificationConfig>();
+  type.problem = problem_in<TokenClassificationConfig>;
   type.best_by = {accuracy,
                   {.key = "f1", .label = "F1", .better = Better::higher, .percent = true},
                   {.key = "entity_f1", .label = "F1 of entities", .better = Better::higher, .percent = true}};
+  std::ranges::move(metrics_of_problems(), std::back_inserter(type.best_by));
   type.comparison = accuracy;
   type.needs = VocabularyNeeds::tokenizer_and_labels;
   type.predicts_from = PredictionInput::text;

@@ -229,7 +229,8 @@ TEST_F(Predict, SaysWhatIsWrongInOneLine) {
   expect_error("predict nowhere --text x", "nowhere: no such run");
   expect_error("predict encoder --image x.png", "--image: encoder reads texts: use --text");
   expect_error("attention encoder --image x.png", "--image: encoder reads texts: use --text");
-  expect_error("predict encoder --text x --out pictures", "--out: encoder classifies, it finds no objects");
+  expect_error("predict encoder --text x --min-score 0.5",
+               "--min-score: encoder classifies, it finds no objects");
 }
 
 TEST_F(Predict, TextsAsVectors) {

@@ -94,12 +94,12 @@ std::vector<Maker> all_makers() {
        }},
       {"classification_first",
        [](const BatchOptions& o) {
-         return classification_batches(numbered_rows(100, 1), counting(100, 0), 9, ClassPosition::first,
+         return classification_batches(numbered_rows(100, 1), torch::arange(100), 9, ClassPosition::first,
                                        all_special, o);
        }},
       {"classification_last",
        [](const BatchOptions& o) {
-         return classification_batches(numbered_rows(100, 1), counting(100, 0), 9, ClassPosition::last,
+         return classification_batches(numbered_rows(100, 1), torch::arange(100), 9, ClassPosition::last,
                                        all_special, o);
        }},
   };
@@ -501,7 +501,7 @@ double padding_share(BatchSource& source) {
 
 TEST(Bucketing, AvoidsPaddingInRandomOrder) {
   const auto make = [](Bucketing bucketing) {
-    return classification_batches(numbered_rows(4000, 1, 40), counting(4000, 0), 100, ClassPosition::last,
+    return classification_batches(numbered_rows(4000, 1, 40), torch::arange(4000), 100, ClassPosition::last,
                                   all_special,
                                   {.batch_size = 16, .batch_tokens = {}, .bucketing = bucketing});
   };
@@ -539,7 +539,7 @@ TEST(Bucketing, BatchTokensBoundsThePaddedSize) {
 TEST(LastBatch, IsLeftOutWhenShuffledUnlessItIsTheOnlyOne) {
   const auto make = [](int64_t rows, Order order, Bucketing bucketing) {
     return classification_batches(
-        numbered_rows(rows, 1), counting(rows, 0), 20, ClassPosition::first, all_special,
+        numbered_rows(rows, 1), torch::arange(rows), 20, ClassPosition::first, all_special,
         {.batch_size = 8, .batch_tokens = {}, .order = order, .bucketing = bucketing});
   };
   for (const auto bucketing : {Bucketing::by_length, Bucketing::none}) {
@@ -554,7 +554,7 @@ TEST(LastBatch, IsLeftOutWhenShuffledUnlessItIsTheOnlyOne) {
 
 TEST(LastBatch, MoreRowsThanThereAreMakeOne) {
   const auto source =
-      classification_batches(numbered_rows(20, 1), counting(20, 0), 20, ClassPosition::first, all_special,
+      classification_batches(numbered_rows(20, 1), torch::arange(20), 20, ClassPosition::first, all_special,
                              {.batch_size = int64_t{1} << 62,
                               .batch_tokens = {},
                               .order = Order::shuffled,
@@ -592,7 +592,7 @@ TEST(Classification, LooksAtTheFirstOrTheLastToken) {
   const auto texts = TokenStore::from_rows({{10, 11}, {12, 13, 14, 15}, {}});
   const BatchOptions options{.batch_size = 3, .batch_tokens = {}, .order = Order::sequential};
   const auto encoder =
-      classification_batches(texts, {1, 0, 2}, 5, ClassPosition::first, all_special, options);
+      classification_batches(texts, torch::tensor({1, 0, 2}), 5, ClassPosition::first, all_special, options);
   Batch batch = encoder->batch(0, 0);
   EXPECT_THAT(values(batch.input.ids), ElementsAre(5, 10, 11, 6, 0, 5, 12, 13, 14, 6, 5, 6, 0, 0, 0));
   EXPECT_THAT(values(batch.input.lengths), ElementsAre(4, 5, 2));
@@ -600,7 +600,8 @@ TEST(Classification, LooksAtTheFirstOrTheLastToken) {
   EXPECT_THAT(values(batch.targets), ElementsAre(1, 0, 2));
   EXPECT_EQ(batch.tokens, 11);
 
-  const auto decoder = classification_batches(texts, {1, 0, 2}, 5, ClassPosition::last, all_special, options);
+  const auto decoder =
+      classification_batches(texts, torch::tensor({1, 0, 2}), 5, ClassPosition::last, all_special, options);
   batch = decoder->batch(0, 0);
   EXPECT_THAT(values(batch.input.ids), ElementsAre(10, 11, 3, 0, 0, 12, 13, 14, 15, 3, 3, 0, 0, 0, 0));
   EXPECT_THAT(values(batch.positions), ElementsAre(2, 9, 10));
@@ -611,7 +612,8 @@ TEST(Classification, LooksAtTheLastTokenOfAFrame) {
   const auto texts = TokenStore::from_rows({{10, 11}, {12, 13, 14, 15}, {}});
   const BatchOptions options{.batch_size = 3, .batch_tokens = {}, .order = Order::sequential};
   const auto batch_with = [&](const TextFrame& frame, const SpecialTokens& special) {
-    return classification_batches(texts, {1, 0, 2}, 5, ClassPosition::last, special, options, frame)
+    return classification_batches(texts, torch::tensor({1, 0, 2}), 5, ClassPosition::last, special, options,
+                                  frame)
         ->batch(0, 0);
   };
   auto batch = batch_with({.before = {8}, .between = {}, .after = {9}}, all_special);
@@ -625,8 +627,9 @@ TEST(Classification, LooksAtTheLastTokenOfAFrame) {
 }
 
 TEST(Classification, LabelsStayWithTheirTexts) {
-  const auto source = classification_batches(numbered_rows(500, 1), counting(500, 0), 20, ClassPosition::last,
-                                             all_special, {.batch_size = 10, .batch_tokens = {}});
+  const auto source =
+      classification_batches(numbered_rows(500, 1), torch::arange(500), 20, ClassPosition::last, all_special,
+                             {.batch_size = 10, .batch_tokens = {}});
   for (int64_t i = 0; i < source->n_batches(0); ++i) {
     const Batch batch = source->batch(0, i);
     EXPECT_TRUE(torch::equal(batch.input.ids.select(1, 0) - 1000, batch.targets));
@@ -634,10 +637,15 @@ TEST(Classification, LabelsStayWithTheirTexts) {
 }
 
 TEST(Classification, TextsAndLabelsMustCorrespond) {
-  EXPECT_THROW(classification_batches(numbered_rows(3, 1), {0, 1}, 20, ClassPosition::last, all_special, {}),
-               DataError);
-  EXPECT_THROW(classification_batches(TokenStore(), {}, 20, ClassPosition::last, all_special, {}), DataError);
-  EXPECT_THROW(classification_batches(numbered_rows(1, 1), {0}, 20, ClassPosition::first, {}, {}), DataError);
+  EXPECT_THROW(
+      classification_batches(numbered_rows(3, 1), torch::arange(2), 20, ClassPosition::last, all_special, {}),
+      DataError);
+  EXPECT_THROW(
+      classification_batches(TokenStore(), torch::arange(0), 20, ClassPosition::last, all_special, {}),
+      DataError);
+  EXPECT_THROW(
+      classification_batches(numbered_rows(1, 1), torch::arange(1), 20, ClassPosition::first, {}, {}),
+      DataError);
   EXPECT_THROW(text_to_text_batches(numbered_rows(3, 1), numbered_rows(2, 1), 9, 9, PairLayout::two_sides,
                                     all_special, {}),
                DataError);

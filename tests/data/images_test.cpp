@@ -245,7 +245,7 @@ std::unique_ptr<BatchSource> batches_of(const DataConfig& config, int64_t batch_
   options.seed = 3;
   options.order = order;
   const auto statistics = measure_pixels(images.size(), [&](int64_t i) { return images.image(i); });
-  return image_batches(std::move(images), classes, config.images, statistics, 5, options);
+  return image_batches(std::move(images), torch::tensor(classes), config.images, statistics, 5, options);
 }
 
 TEST_F(ImageSets, EvaluatedImagesAreNormalised) {

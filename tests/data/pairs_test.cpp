@@ -59,7 +59,7 @@ TEST(PairBatches, PadTokensAndSegments) {
   const auto first = TokenStore::from_rows({{10, 11, 12}, {13}}),
              second = TokenStore::from_rows({{20}, {21}});
   const auto source = pair_classification_batches(
-      first, second, {1, 0}, 20, kFrame, /*pad=*/0,
+      first, second, torch::tensor({1, 0}), 20, ClassPosition::first, kFrame, /*pad=*/0,
       {.batch_size = 2, .batch_tokens = {}, .order = BatchOptions::Order::sequential});
   const auto batch = source->batch(0, 0);
   EXPECT_THAT(int64_values(batch.input.ids.flatten()),
@@ -68,10 +68,31 @@ TEST(PairBatches, PadTokensAndSegments) {
   EXPECT_THAT(int64_values(batch.input.lengths), ElementsAre(7, 5));
   EXPECT_THAT(int64_values(batch.targets), ElementsAre(1, 0));
   EXPECT_EQ(batch.tokens, 12);
-  EXPECT_THROW(pair_classification_batches(first, TokenStore::from_rows({{1}}), {1, 0}, 20, kFrame, 0, {}),
+  EXPECT_THROW(pair_classification_batches(first, TokenStore::from_rows({{1}}), torch::tensor({1, 0}), 20,
+                                           ClassPosition::first, kFrame, 0, {}),
                DataError);
-  EXPECT_THROW(pair_classification_batches(first, second, {1}, 20, kFrame, 0, {}), DataError);
-  EXPECT_THROW(pair_classification_batches(first, second, {1, 0}, 20, kFrame, -1, {}), DataError);
+  EXPECT_THROW(
+      pair_classification_batches(first, second, torch::tensor({1}), 20, ClassPosition::first, kFrame, 0, {}),
+      DataError);
+  EXPECT_THROW(pair_classification_batches(first, second, torch::tensor({1, 0}), 20, ClassPosition::first,
+                                           kFrame, -1, {}),
+               DataError);
+}
+
+// A decoder reads the last token of a pair, and has no segments.
+TEST(PairBatches, PointAtTheLastToken) {
+  const auto first = TokenStore::from_rows({{10, 11, 12}, {13}}),
+             second = TokenStore::from_rows({{20}, {21}});
+  const TextFrame frame{.before = {}, .between = {7}, .after = {8}, .second_segment = 0};
+  const auto source = pair_classification_batches(
+      first, second, torch::tensor({{0.5F}, {2.F}}), 20, ClassPosition::last, frame, /*pad=*/-1,
+      {.batch_size = 2, .batch_tokens = {}, .order = BatchOptions::Order::sequential});
+  const auto batch = source->batch(0, 0);
+  EXPECT_THAT(int64_values(batch.input.ids.flatten()), ElementsAre(10, 11, 12, 7, 20, 8, 13, 7, 21, 8, 0, 0));
+  EXPECT_THAT(int64_values(batch.positions), ElementsAre(5, 9));
+  EXPECT_FALSE(batch.segments.defined());
+  EXPECT_TRUE(batch.targets.equal(torch::tensor({{0.5F}, {2.F}})));
+  EXPECT_EQ(batch.n_targets(), 2);
 }
 
 TEST(PairTables, HaveTwoTextsARow) {

@@ -166,7 +166,8 @@ class ColouredImages : public ::testing::Test {
     BatchOptions options;
     options.batch_size = kClasses;
     options.order = BatchOptions::Order::shuffled;
-    return image_batches(std::move(images), classes, config.images, statistics_, 1, options)->batch(epoch, 0);
+    return image_batches(std::move(images), torch::tensor(classes), config.images, statistics_, 1, options)
+        ->batch(epoch, 0);
   }
   /// (B, 3, 1, 1): the colours of classes, normalised.
   torch::Tensor colors(const torch::Tensor& classes) const {

@@ -129,11 +129,11 @@ TEST_P(TokenTask, MetricsAreThoseOfThePredictions) {
       std::string word;
       words >> word;
       EXPECT_EQ(token.token, word);
-      EXPECT_GE(token.predicted.probability, 1.0 / 3);
+      EXPECT_GE(token.labels.front().probability, 1.0 / 3);
       if (expected[i] == "-") continue;
-      guesses.push_back(token.predicted.label);
+      guesses.push_back(token.labels.front().label);
       answers.push_back(expected[i]);
-      right += token.predicted.label == expected[i] ? 1 : 0;
+      right += token.labels.front().label == expected[i] ? 1 : 0;
       ++all;
     }
     entities.add(guesses, answers);
@@ -161,8 +161,8 @@ TEST_P(TokenTask, PredictionsDoNotDependOnTheirCompany) {
     for (size_t j = 0; j < alone.tokens->size(); ++j) {
       const auto &a = (*alone.tokens)[j], &b = (*together[i].tokens)[j];
       EXPECT_EQ(a.token, b.token);
-      EXPECT_EQ(a.predicted.label, b.predicted.label);
-      EXPECT_NEAR(a.predicted.probability, b.predicted.probability, 1e-5);
+      EXPECT_EQ(a.labels.front().label, b.labels.front().label);
+      EXPECT_NEAR(a.labels.front().probability, b.labels.front().probability, 1e-5);
     }
   }
   EXPECT_THAT(*together[1].tokens, IsEmpty());

@@ -57,94 +57,26 @@ TextFrame usual_frame(ClassPosition position, const SpecialTokens& special) {
   return {.before = {}, .between = {}, .after = {special.eos}};
 }
 
-class ClassificationBatches : public PlannedBatches {
- public:
-  ClassificationBatches(TokenStore texts, std::vector<int64_t> labels, int64_t length, ClassPosition position,
-                        const SpecialTokens& special, const BatchOptions& options,
-                        const std::optional<TextFrame>& frame)
-      : PlannedBatches(options),
-        texts_(std::move(texts)),
-        labels_(std::move(labels)),
-        position_(position),
-        pad_(special.pad),
-        frame_(frame ? *frame : usual_frame(position, special)) {
-    // The last token of a row sees no padding, so any token will do.
-    if (pad_ < 0 && position == ClassPosition::last) pad_ = std::max<int64_t>(special.eos, 0);
-    require_special(pad_, "<pad>", "text_classification");
-    const int64_t added = std::ssize(frame_.before) + std::ssize(frame_.after);
-    if (length < std::max<int64_t>(added, 1))
-      throw std::invalid_argument("sequences must have room for their special tokens");
-    if (texts_.n_rows() != static_cast<int64_t>(labels_.size())) {
-      throw DataError(
-          fmt::format("{} texts but {} labels: the numbers must be equal", texts_.n_rows(), labels_.size()));
-    }
-    // A row has a token at least, also if nothing stands around an empty text.
-    for (int64_t i = 0; i < texts_.n_rows(); ++i)
-      lengths_.push_back(std::clamp<int64_t>(texts_.row_length(i) + added, 1, length));
-    if (lengths_.empty()) throw DataError("there are no texts to classify");
-  }
+/// What fills shorter rows. The last token of a row sees no padding, so any token will do there.
+int64_t padding(ClassPosition position, int64_t pad, int64_t end) {
+  return pad < 0 && position == ClassPosition::last ? std::max<int64_t>(end, 0) : pad;
+}
 
- protected:
-  EpochPlan make_plan(int64_t epoch) const override { return plan_epoch(lengths_, options(), epoch); }
-
-  Batch make(int64_t, std::span<const int64_t> examples) const override {
-    std::vector<int64_t> lengths;
-    for (const int64_t i : examples) lengths.push_back(lengths_[static_cast<size_t>(i)]);
-    PaddedRows rows(lengths, pad_);
-    const auto n = static_cast<int64_t>(examples.size());
-    const bool first = position_ == ClassPosition::first;
-    Batch batch;
-    batch.targets = int64_tensor(n);
-    if (!first) batch.positions = int64_tensor(n);
-    for (int64_t b = 0; b < n; ++b) {
-      const int64_t example = examples[static_cast<size_t>(b)];
-      const int64_t length = lengths[static_cast<size_t>(b)];
-      const int64_t begin = texts_.row_begin(example);
-      int64_t* const row = rows.row(b);
-      const int64_t n_before = std::ssize(frame_.before);
-      const int64_t n_text =
-          std::min(length - n_before - std::ssize(frame_.after), texts_.row_length(example));
-      std::fill_n(row, length, pad_);
-      std::ranges::copy(frame_.before, row);
-      texts_.copy(begin, begin + n_text, row + n_before);
-      std::ranges::copy(frame_.after, row + n_before + n_text);
-      if (!first) batch.positions.mutable_data_ptr<int64_t>()[b] = b * rows.width() + length - 1;
-      batch.targets.mutable_data_ptr<int64_t>()[b] = labels_[static_cast<size_t>(example)];
-    }
-    batch.input = rows.batch();
-    batch.tokens = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
-    return batch;
-  }
-
- private:
-  TokenStore texts_;
-  std::vector<int64_t> labels_;
-  std::vector<int64_t> lengths_;  // as the model sees them
-  ClassPosition position_;
-  int64_t pad_;
-  TextFrame frame_;
+/// What both kinds of rows have: targets, a frame, lengths.
+struct ClassifiedRows {
+  torch::Tensor targets;  // (N) or (N, C)
+  int64_t longest;        // tokens of a row
+  ClassPosition position;
+  TextFrame frame;
+  int64_t pad;
 };
 
-class PairClassificationBatches : public PlannedBatches {
+class ClassificationBatches : public PlannedBatches {
  public:
-  PairClassificationBatches(TokenStore first, TokenStore second, std::vector<int64_t> labels, int64_t length,
-                            TextFrame frame, int64_t pad, const BatchOptions& options)
-      : PlannedBatches(options),
-        first_(std::move(first)),
-        second_(std::move(second)),
-        labels_(std::move(labels)),
-        longest_(length),
-        frame_(std::move(frame)),
-        pad_(pad) {
-    require_special(pad, "<pad>", "text_classification");
-    const int64_t n_special = frame_.n_tokens_of_pair();
-    if (length < n_special) throw std::invalid_argument("pairs must have room for their special tokens");
-    if (first_.n_rows() != second_.n_rows() || first_.n_rows() != std::ssize(labels_)) {
-      throw DataError(fmt::format("{} and {} texts but {} labels: the numbers must be equal", first_.n_rows(),
-                                  second_.n_rows(), labels_.size()));
-    }
-    for (int64_t i = 0; i < first_.n_rows(); ++i)
-      lengths_.push_back(std::min(first_.row_length(i) + second_.row_length(i) + n_special, length));
+  /// lengths: as the model sees the rows.
+  ClassificationBatches(ClassifiedRows rows, std::vector<int64_t> lengths, const BatchOptions& options)
+      : PlannedBatches(options), rows_(std::move(rows)), lengths_(std::move(lengths)) {
+    require_special(rows_.pad, "<pad>", "text_classification");
     if (lengths_.empty()) throw DataError("there are no texts to classify");
   }
 
@@ -154,47 +86,133 @@ class PairClassificationBatches : public PlannedBatches {
   Batch make(int64_t, std::span<const int64_t> examples) const override {
     std::vector<int64_t> lengths;
     for (const int64_t i : examples) lengths.push_back(lengths_[static_cast<size_t>(i)]);
-    PaddedRows rows(lengths, pad_), segments(lengths, 0);
+    PaddedRows rows(lengths, rows_.pad);
+    const auto n = std::ssize(examples);
     Batch batch;
-    batch.targets = int64_tensor(std::ssize(examples));
-    for (int64_t b = 0; b < std::ssize(examples); ++b) {
-      const int64_t example = examples[static_cast<size_t>(b)];
-      const auto pair = frame_pair(first_.row(example), second_.row(example), longest_, frame_);
-      std::ranges::copy(pair.ids, rows.row(b));
-      std::ranges::copy(pair.segments, segments.row(b));
-      batch.targets.mutable_data_ptr<int64_t>()[b] = labels_[static_cast<size_t>(example)];
+    batch.targets = rows_.targets.index_select(0, int64_tensor(examples));
+    if (rows_.position == ClassPosition::last) batch.positions = int64_tensor(n);
+    for (int64_t b = 0; b < n; ++b) {
+      const int64_t length = lengths[static_cast<size_t>(b)];
+      write(examples[static_cast<size_t>(b)], length, rows.row(b));
+      if (batch.positions.defined())
+        batch.positions.mutable_data_ptr<int64_t>()[b] = b * rows.width() + length - 1;
     }
     batch.input = rows.batch();
-    batch.segments = segments.batch().ids;
+    batch.segments = segments_of(examples, lengths);
     batch.tokens = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
     return batch;
   }
 
+  const ClassifiedRows& rows() const { return rows_; }
+
  private:
+  /// Writes the tokens of a row.
+  virtual void write(int64_t example, int64_t length, int64_t* row) const = 0;
+  /// Undefined: all are 0.
+  virtual torch::Tensor segments_of(std::span<const int64_t> /*examples*/,
+                                    const std::vector<int64_t>& /*lengths*/) const {
+    return {};
+  }
+
+  ClassifiedRows rows_;
+  std::vector<int64_t> lengths_;
+};
+
+class FramedTextBatches final : public ClassificationBatches {
+ public:
+  FramedTextBatches(TokenStore texts, ClassifiedRows rows, std::vector<int64_t> lengths,
+                    const BatchOptions& options)
+      : ClassificationBatches(std::move(rows), std::move(lengths), options), texts_(std::move(texts)) {}
+
+ private:
+  void write(int64_t example, int64_t length, int64_t* row) const override {
+    const auto& frame = rows().frame;
+    const int64_t begin = texts_.row_begin(example), n_before = std::ssize(frame.before);
+    const int64_t n_text = std::min(length - n_before - std::ssize(frame.after), texts_.row_length(example));
+    std::fill_n(row, length, rows().pad);
+    std::ranges::copy(frame.before, row);
+    texts_.copy(begin, begin + n_text, row + n_before);
+    std::ranges::copy(frame.after, row + n_before + n_text);
+  }
+
+  TokenStore texts_;
+};
+
+class FramedPairBatches final : public ClassificationBatches {
+ public:
+  FramedPairBatches(TokenStore first, TokenStore second, ClassifiedRows rows, std::vector<int64_t> lengths,
+                    const BatchOptions& options)
+      : ClassificationBatches(std::move(rows), std::move(lengths), options),
+        first_(std::move(first)),
+        second_(std::move(second)) {}
+
+ private:
+  FramedPair pair(int64_t example) const {
+    return frame_pair(first_.row(example), second_.row(example), rows().longest, rows().frame);
+  }
+  void write(int64_t example, int64_t length, int64_t* row) const override {
+    std::fill_n(row, length, rows().pad);
+    std::ranges::copy(pair(example).ids, row);
+  }
+  torch::Tensor segments_of(std::span<const int64_t> examples,
+                            const std::vector<int64_t>& lengths) const override {
+    if (rows().frame.second_segment == 0) return {};
+    PaddedRows segments(lengths, 0);
+    for (int64_t b = 0; b < std::ssize(examples); ++b)
+      std::ranges::copy(pair(examples[static_cast<size_t>(b)]).segments, segments.row(b));
+    return segments.batch().ids;
+  }
+
   TokenStore first_, second_;
-  std::vector<int64_t> labels_;
-  std::vector<int64_t> lengths_;  // as the model sees them
-  int64_t longest_;
-  TextFrame frame_;
-  int64_t pad_;
 };
 
 }  // namespace
 
-std::unique_ptr<BatchSource> classification_batches(TokenStore texts, std::vector<int64_t> labels,
-                                                    int64_t length, ClassPosition position,
-                                                    const SpecialTokens& special, const BatchOptions& options,
+std::unique_ptr<BatchSource> classification_batches(TokenStore texts, torch::Tensor targets, int64_t length,
+                                                    ClassPosition position, const SpecialTokens& special,
+                                                    const BatchOptions& options,
                                                     const std::optional<TextFrame>& frame) {
-  return std::make_unique<ClassificationBatches>(std::move(texts), std::move(labels), length, position,
-                                                 special, options, frame);
+  ClassifiedRows rows{.targets = std::move(targets),
+                      .longest = length,
+                      .position = position,
+                      .frame = frame ? *frame : usual_frame(position, special),
+                      .pad = padding(position, special.pad, special.eos)};
+  const int64_t added = rows.frame.n_tokens();
+  if (length < std::max<int64_t>(added, 1))
+    throw std::invalid_argument("sequences must have room for their special tokens");
+  if (texts.n_rows() != rows.targets.size(0)) {
+    throw DataError(fmt::format("{} texts but {} labels: the numbers must be equal", texts.n_rows(),
+                                rows.targets.size(0)));
+  }
+  // A row has a token at least, also if nothing stands around an empty text.
+  std::vector<int64_t> lengths;
+  for (int64_t i = 0; i < texts.n_rows(); ++i)
+    lengths.push_back(std::clamp<int64_t>(texts.row_length(i) + added, 1, length));
+  return std::make_unique<FramedTextBatches>(std::move(texts), std::move(rows), std::move(lengths), options);
 }
 
 std::unique_ptr<BatchSource> pair_classification_batches(TokenStore first, TokenStore second,
-                                                         std::vector<int64_t> labels, int64_t length,
-                                                         TextFrame frame, int64_t pad,
+                                                         torch::Tensor targets, int64_t length,
+                                                         ClassPosition position, TextFrame frame, int64_t pad,
                                                          const BatchOptions& options) {
-  return std::make_unique<PairClassificationBatches>(std::move(first), std::move(second), std::move(labels),
-                                                     length, std::move(frame), pad, options);
+  const int64_t n_special = frame.n_tokens_of_pair();
+  if (length < std::max<int64_t>(n_special, 1))
+    throw std::invalid_argument("pairs must have room for their special tokens");
+  if (first.n_rows() != second.n_rows() || first.n_rows() != targets.size(0)) {
+    throw DataError(fmt::format("{} and {} texts but {} labels: the numbers must be equal", first.n_rows(),
+                                second.n_rows(), targets.size(0)));
+  }
+  std::vector<int64_t> lengths;
+  for (int64_t i = 0; i < first.n_rows(); ++i) {
+    lengths.push_back(std::clamp<int64_t>(first.row_length(i) + second.row_length(i) + n_special, 1, length));
+  }
+  ClassifiedRows rows{.targets = std::move(targets),
+                      .longest = length,
+                      .position = position,
+                      .frame = std::move(frame),
+                      .pad = padding(position, pad, /*end=*/0)};
+  return std::make_unique<FramedPairBatches>(std::move(first), std::move(second), std::move(rows),
+                                             std::move(lengths), options);
 }
 
 }  // namespace zoo

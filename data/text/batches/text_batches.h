@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include <torch/types.h>
+
 #include "data/batch_source.h"
 #include "data/text/batches/infilling.h"
 #include "data/text/token_store.h"
@@ -59,11 +61,11 @@ std::unique_ptr<BatchSource> text_to_text_batches(TokenStore source, TokenStore 
 /// The token that a classifier reads: a first `<cls>` (the text is `<cls> … <sep>`; positions stay
 /// undefined), or the last token (`… <eos>`; positions point at it).
 enum class ClassPosition { first, last };
-/// One label, 0 … n_classes-1, for each row of `texts`. `frame`: what stands around a text, if the vocabulary
-/// says it. Texts that are too long are cut, their frame is not.
-std::unique_ptr<BatchSource> classification_batches(TokenStore texts, std::vector<int64_t> labels,
-                                                    int64_t length, ClassPosition position,
-                                                    const SpecialTokens& special, const BatchOptions& options,
+/// `targets`: one for each row of `texts`, (N) int64 or (N, C) float as Batch::targets. `frame`: what stands
+/// around a text, if the vocabulary says it. Texts that are too long are cut, their frame is not.
+std::unique_ptr<BatchSource> classification_batches(TokenStore texts, torch::Tensor targets, int64_t length,
+                                                    ClassPosition position, const SpecialTokens& special,
+                                                    const BatchOptions& options,
                                                     const std::optional<TextFrame>& frame = std::nullopt);
 
 /// A sequence with special tokens, and for each token 0 or 1: the text to which it belongs (BERT's segments).
@@ -79,11 +81,11 @@ FramedPair frame_pair(const TokenIds& first, const TokenIds& second, int64_t len
 /// The numbers of tokens of two texts that are kept if there is room for `most` together.
 std::pair<int64_t, int64_t> cut_longest_first(int64_t first, int64_t second, int64_t most);
 
-/// One label for each pair of texts, rows of the two stores, as frame_pair() makes them, with their segments.
+/// The same for pairs of texts, rows of the two stores, as frame_pair() makes them, with their segments.
 /// `pad` fills the shorter rows of a batch.
 std::unique_ptr<BatchSource> pair_classification_batches(TokenStore first, TokenStore second,
-                                                         std::vector<int64_t> labels, int64_t length,
-                                                         TextFrame frame, int64_t pad,
+                                                         torch::Tensor targets, int64_t length,
+                                                         ClassPosition position, TextFrame frame, int64_t pad,
                                                          const BatchOptions& options);
 
 /// Each row of `texts` is read from its beginning, at most `length` tokens of it. The tokens that follow a

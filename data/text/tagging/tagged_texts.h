@@ -6,12 +6,18 @@
 #include <vector>
 
 #include "data/data_config.h"
+#include "data/labels.h"
 #include "data/splits.h"
 
 namespace zoo {
 
 /// The label of a word or character that is not counted: neither trained on nor measured.
 inline constexpr std::string_view kNotCounted = "-";
+
+/// Stands for no labels where a word or character may have several.
+inline constexpr std::string_view kNoLabels = "O";
+/// The labels of a word or character that may have several.
+std::vector<std::string_view> labels_of_unit(std::string_view field, std::string_view separator);
 
 /// The words of a text, which blanks separate, or its characters (code points).
 std::vector<std::string_view> units_of(std::string_view text, LabelUnit unit);
@@ -36,11 +42,17 @@ LabelUnit unit_of(std::string_view text, LabelUnit configured, const std::vector
 /// have one unit: the character if each of their texts and fields of labels is one word, unless a class is
 /// longer than a character. Throws DataError with file and line: other numbers of labels than of units, no
 /// labels, a label that is not one of the classes.
+///
+/// With Problem::multi_label, data.label_separator stands between the labels of a unit, and kNoLabels in the
+/// place of none. Lines of JSON may have a list with the label of each unit, or a list of its labels.
 std::vector<TaggedText> read_tagged(const DataConfig& config, Split split,
-                                    const std::vector<std::string>& classes);
+                                    const std::vector<std::string>& classes,
+                                    Problem problem = Problem::single_label);
 
 /// The different labels of the texts that are counted, sorted, but `O` first, which stands outside of
-/// entities. Throws DataError if there are none.
-std::vector<std::string> classes_of(const std::vector<TaggedText>& texts);
+/// entities, unless it stands for no labels. Throws DataError if there are none.
+std::vector<std::string> classes_of(const std::vector<TaggedText>& texts,
+                                    Problem problem = Problem::single_label,
+                                    std::string_view separator = ",");
 
 }  // namespace zoo

@@ -69,6 +69,7 @@ Batch token_classification_batch(const std::vector<const TokensWithClasses*>& ro
   for (const auto* row : rows) lengths.push_back(std::ssize(row->ids) + frame.n_tokens());
   PaddedRows padded(lengths, pad);
   std::vector<int64_t> positions, classes;
+  std::vector<float> numbers;
   for (int64_t b = 0; b < std::ssize(rows); ++b) {
     const auto& row = *rows[static_cast<size_t>(b)];
     auto* at = std::ranges::copy(frame.before, padded.row(b)).out;
@@ -77,11 +78,13 @@ Batch token_classification_batch(const std::vector<const TokensWithClasses*>& ro
     for (const int64_t position : row.positions)
       positions.push_back(b * padded.width() + std::ssize(frame.before) + position);
     classes.insert(classes.end(), row.classes.begin(), row.classes.end());
+    numbers.insert(numbers.end(), row.numbers.begin(), row.numbers.end());
   }
   Batch batch;
   batch.input = padded.batch();
   batch.positions = int64_tensor(positions);
-  batch.targets = int64_tensor(classes);
+  batch.targets =
+      numbers.empty() ? int64_tensor(classes) : torch::tensor(numbers).view({std::ssize(positions), -1});
   batch.tokens = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
   return batch;
 }

@@ -14,7 +14,9 @@ namespace zoo {
 struct TokensWithClasses {
   TokenIds ids;
   std::vector<int64_t> positions;  // ascending indices into ids
-  std::vector<int64_t> classes;    // 0 … C-1, as many
+  std::vector<int64_t> classes;    // 0 … C-1, as many; none with `numbers`
+  /// In place of classes: 0 or 1 for each label, or numbers to regress; C at each of the positions.
+  std::vector<float> numbers = {};
 };
 
 /// These rows in their frame as a batch; its targets are at the positions, row by row. `pad` is behind the

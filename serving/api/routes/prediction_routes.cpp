@@ -60,18 +60,17 @@ PredictCall read_predict_call(RequestFields& fields, const ApiLimits& limits) {
 }
 
 /// The inputs of texts and pairs as the task reads them.
-std::vector<std::string> inputs_of(const PredictCall& call, const ServedModel& model) {
-  const bool reads_pairs = !model.run().experiment().data.pair_column.empty();
+TextInputs inputs_of(const PredictCall& call, const ServedModel& model) {
+  const auto use = model.run().task().pairs();
   if (call.pairs.empty()) {
-    if (reads_pairs) throw ApiError(400, "this model reads pairs of texts: send pairs", "texts");
-    return call.texts;
+    if (use == PairUse::always) throw ApiError(400, "this model reads pairs of texts: send pairs", "texts");
+    return {.texts = call.texts};
   }
-  if (!reads_pairs) throw ApiError(400, "this model reads single texts: send texts", "pairs");
-  std::vector<std::string> inputs;
+  if (use == PairUse::none) throw ApiError(400, "this model reads single texts: send texts", "pairs");
+  TextInputs inputs;
   for (const auto& [first, second] : call.pairs) {
-    if (first.find('\t') != first.npos || second.find('\t') != second.npos)
-      throw ApiError(400, "a text of a pair has a tab: put a blank in its place", "pairs");
-    inputs.push_back(first + "\t" + second);
+    inputs.texts.push_back(first);
+    inputs.seconds.emplace_back(second);
   }
   return inputs;
 }
@@ -79,7 +78,7 @@ std::vector<std::string> inputs_of(const PredictCall& call, const ServedModel& m
 /// The work for a request.
 struct Predicting {
   PredictCall call;
-  std::vector<std::string> inputs = {};  // as the task reads them
+  TextInputs inputs = {};  // as the task reads them
   Json results = Json::array();
 
   /// What the task predicts for some of the inputs or pictures from `first` on.
@@ -89,15 +88,17 @@ struct Predicting {
         return model.run().task().predict(model.model(), files);
       });
     }
-    const auto begin = inputs.begin() + static_cast<ptrdiff_t>(first);
-    return model.run().task().predict(
-        model.model(), {begin, begin + std::min<ptrdiff_t>(kTextsAtOnce, inputs.end() - begin)});
+    const auto part = [&](const auto& list) {
+      const auto begin = list.begin() + std::min(static_cast<ptrdiff_t>(first), std::ssize(list));
+      return std::vector(begin, begin + std::min<ptrdiff_t>(kTextsAtOnce, list.end() - begin));
+    };
+    return model.run().task().predict(model.model(), part(inputs.texts), {.seconds = part(inputs.seconds)});
   }
 
   /// Predicts for some more inputs.
   ModelAnswer next(const ServedModel& model) {
     const bool has_pictures = !call.pictures.empty();
-    if (!has_pictures && inputs.empty()) inputs = inputs_of(call, model);
+    if (!has_pictures && inputs.texts.empty()) inputs = inputs_of(call, model);
     auto found = predicted(model, results.size());
     const int64_t top = call.top.value_or(kEveryLabel);
     keep_best_objects(found, call.min_score, top);
@@ -107,7 +108,7 @@ struct Predicting {
       if (found[i].cut) part[i]["cut"] = true;
       results.push_back(std::move(part[i]));
     }
-    if (results.size() < (has_pictures ? call.pictures.size() : inputs.size())) return std::nullopt;
+    if (results.size() < (has_pictures ? call.pictures.size() : inputs.texts.size())) return std::nullopt;
     return Json{{"predictions", std::move(results)}};
   }
 };

@@ -1,0 +1,84 @@
+#include "data/labels.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <system_error>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "io/json_document.h"
+
+namespace zoo {
+namespace {
+
+std::string_view trimmed_field(std::string_view text) {
+  constexpr std::string_view blanks = " \t\r\n";
+  const size_t begin = text.find_first_not_of(blanks);
+  if (begin == text.npos) return {};
+  return text.substr(begin, text.find_last_not_of(blanks) - begin + 1);
+}
+
+[[noreturn]] void fail_list(std::string_view field) {
+  throw DataError(fmt::format("'{}' is in brackets, but no list of texts in JSON, such as [\"a\", \"b\"]",
+                              excerpt(field, 60)));
+}
+
+/// The texts of a list in JSON.
+std::vector<std::string> texts_of_list(std::string_view field) {
+  nlohmann::json list;
+  try {
+    list = parse_json(field);
+  } catch (const DataError&) {
+    fail_list(field);
+  }
+  std::vector<std::string> texts;
+  for (const auto& value : list) {
+    if (!value.is_string() && !value.is_number()) fail_list(field);
+    texts.push_back(value.is_string() ? value.get<std::string>() : value.dump());
+  }
+  return texts;
+}
+
+std::vector<std::string> texts_between(std::string_view field, std::string_view separator) {
+  std::vector<std::string> texts;
+  for (size_t begin = 0;;) {
+    const size_t end = field.find(separator, begin);
+    texts.emplace_back(field.substr(begin, end == field.npos ? end : end - begin));
+    if (end == field.npos) return texts;
+    begin = end + separator.size();
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> labels_in(std::string_view field, std::string_view separator) {
+  field = trimmed_field(field);
+  const bool is_list = field.starts_with('[') && field.ends_with(']');
+  std::vector<std::string> labels;
+  for (const auto& text : is_list ? texts_of_list(field) : texts_between(field, separator)) {
+    const auto label = trimmed_field(text);
+    if (!label.empty() && std::ranges::find(labels, label) == labels.end()) labels.emplace_back(label);
+  }
+  return labels;
+}
+
+double number_of(std::string_view field) {
+  const auto text = trimmed_field(field);
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(number))
+    throw DataError(fmt::format("'{}' is not a number", excerpt(field, 60)));
+  return number;
+}
+
+void check_labels(std::string_view field, Problem problem, std::string_view separator) {
+  if (problem != Problem::multi_label && trimmed_field(field).empty()) throw DataError("no label");
+  if (problem == Problem::multi_label) labels_in(field, separator);
+  if (problem == Problem::regression) number_of(field);
+}
+
+}  // namespace zoo

@@ -1,0 +1,39 @@
+#pragma once
+// What a column of labels holds: classes, several labels, numbers, or a label for each word.
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "data/labels.h"
+
+namespace zoo {
+
+/// How the labels of a table are to be read.
+struct Labelling {
+  std::string column = {};
+  Problem problem = Problem::single_label;
+  std::string separator = ",";  // of multi_label
+  bool of_words = false;        // each word of a text has labels, not the text
+  int64_t n_labels = 0;         // different ones
+};
+
+struct LabelsAndTexts {
+  std::vector<std::string> texts, labels;  // as many
+};
+/// The fields of two columns; a list of labels is in JSON. Throws DataError.
+LabelsAndTexts read_labels_and_texts(const std::filesystem::path& table, const std::string& text_column,
+                                     const std::string& label_column);
+
+/// Guesses by the name of the column and by its fields. `texts` are those of the rows, or none.
+///   of words      as many labels as words in every row, of which some have several
+///   multi_label   lists in JSON, or a column called labels, tags, genres, topics or categories; the
+///                 separator is the first of | ; , that occurs
+///   regression    numbers only: in a column called score, similarity or stars, or with digits behind the
+///                 point, or more than 20 different ones
+///   single_label  everything else
+Labelling labelling_of(const std::vector<std::string>& texts, const std::vector<std::string>& labels,
+                       const std::string& column);
+
+}  // namespace zoo
