@@ -199,7 +199,7 @@ TextRecipe recipe_for_pictures(const fs::path& pictures, const std::optional<std
     data.label_separator = labelling.separator;
   }
   const auto images = read_images(data, Split::train, labelling.problem);
-  if (!label) labelling = labelling_of({}, images.labels(), {});
+  if (!label) labelling.n_labels = n_different(images.labels());
   const auto shape = images.image(0).shape;
   constexpr int64_t small = 32, large = 64, batch_size = 32;
   const int64_t size = std::min(shape.height, shape.width) <= small ? small : large;

@@ -111,6 +111,10 @@ LabelsAndTexts read_labels_and_texts(const std::filesystem::path& table, const s
   return rows;
 }
 
+int64_t n_different(const std::vector<std::string>& labels) {
+  return std::ssize(std::set<std::string_view>(labels.begin(), labels.end()));
+}
+
 Labelling labelling_of(const std::vector<std::string>& texts, const std::vector<std::string>& labels,
                        const std::string& column) {
   Labelling result{.column = column};
@@ -135,7 +139,7 @@ Labelling labelling_of(const std::vector<std::string>& texts, const std::vector<
     result.n_labels = 1;
     return result;
   }
-  result.n_labels = std::ssize(std::set<std::string>(labels.begin(), labels.end()));
+  result.n_labels = n_different(labels);
   return result;
 }
 

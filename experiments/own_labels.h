@@ -26,6 +26,9 @@ struct LabelsAndTexts {
 LabelsAndTexts read_labels_and_texts(const std::filesystem::path& table, const std::string& text_column,
                                      const std::string& label_column);
 
+/// The number of different ones.
+int64_t n_different(const std::vector<std::string>& labels);
+
 /// Guesses by the name of the column and by its fields. `texts` are those of the rows, or none.
 ///   of words      as many labels as words in every row, of which some have several
 ///   multi_label   lists in JSON, or a column called labels, tags, genres, topics or categories; the

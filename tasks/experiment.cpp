@@ -30,8 +30,12 @@ void validate_best_by(const Experiment& c, const TaskType& type, const Complain&
   if (metric == "loss" || c.training.keeps_last() ||
       std::ranges::find(type.best_by, metric, &Metric::key) != type.best_by.end())
     return;
+  auto names = type.metric_names();
+  if (problem_of(c) == Problem::single_label) {
+    for (const auto& other : metrics_of_problems()) std::erase(names, other.key);
+  }
   complain("training.best_by", fmt::format("cannot be {} for {}, which has {} and last", metric, type.name,
-                                           fmt::join(type.metric_names(), ", ")));
+                                           fmt::join(names, ", ")));
 }
 
 }  // namespace
