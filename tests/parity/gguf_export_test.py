@@ -171,7 +171,7 @@ def sentencepiece_tokenizer(made, form):
     import sentencepiece
     from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, processors
     from transformers import PreTrainedTokenizerFast
-    from transformers.convert_slow_tokenizer import generate_merges
+    from transformers.tokenization_utils_base import generate_merges
 
     text = ["the ship came home at night and nobody heard the bell; who is there? she asked: it's 1984, 12 12"] * 40
     sentencepiece.SentencePieceTrainer.train(
@@ -272,17 +272,19 @@ class Model:
         if prefix == "gpt2":
             return expected | {f"{prefix}.attention.layer_norm_epsilon": config.layer_norm_epsilon}
         width = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+        rotary = config.rope_parameters.get("full_attention", config.rope_parameters)
         if prefix == "gemma3":
             expected[f"{prefix}.attention.sliding_window"] = config.sliding_window
         return expected | self.rope | {
             f"{prefix}.attention.layer_norm_rms_epsilon": config.rms_norm_eps,
             f"{prefix}.attention.head_count_kv": config.num_key_value_heads,
             f"{prefix}.attention.key_length": width, f"{prefix}.attention.value_length": width,
-            f"{prefix}.rope.dimension_count": width, f"{prefix}.rope.freq_base": config.rope_theta,
+            f"{prefix}.rope.dimension_count": width, f"{prefix}.rope.freq_base": rotary["rope_theta"],
         }  # fmt: skip
 
     def tensors(self):
         """By their names in the file, as float32."""
+        import torch
         from reference_gguf import GPT2, LLAMA, permuted, stored_name
 
         gemma = {"post_attention_layernorm": "post_attention_norm", "pre_feedforward_layernorm": "ffn_norm",
@@ -305,7 +307,8 @@ class Model:
         if scaling.get("rope_type") == "llama3":
             from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
-            plain, _ = ROPE_INIT_FUNCTIONS["default"](self.config, "cpu")
+            width = self.config.head_dim
+            plain = scaling["rope_theta"] ** -(torch.arange(0, width, 2) / width)
             scaled, _ = ROPE_INIT_FUNCTIONS["llama3"](self.config, "cpu")
             expected["rope_freqs.weight"] = (plain / scaled).numpy()
         return expected

@@ -16,8 +16,9 @@ namespace {
 
 class HubTokenizerParity : public ReferenceTest {
  protected:
-  explicit HubTokenizerParity(const std::string& script = "reference_hub_tokenizers.py")
-      : ReferenceTest(script) {}
+  explicit HubTokenizerParity(const std::string& script = "reference_hub_tokenizers.py",
+                              Transformers version = Transformers::newest)
+      : ReferenceTest(script, version) {}
 
   std::filesystem::path folder(const std::string& name) const { return file(name).parent_path() / name; }
 
@@ -158,7 +159,7 @@ TEST_F(HubTokenizerParity, PartsTogether) {
 
 class HubSentencePieceParity : public HubTokenizerParity {
  protected:
-  HubSentencePieceParity() : HubTokenizerParity("reference_hub_sentencepiece.py") {}
+  HubSentencePieceParity() : HubTokenizerParity("reference_hub_sentencepiece.py", Transformers::of_version_4) {}
 };
 
 TEST_F(HubSentencePieceParity, T5) {

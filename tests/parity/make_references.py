@@ -1,6 +1,6 @@
 """Runs reference scripts in one process, because importing torch and transformers takes longer than most scripts:
 
-    make_references.py --out DIR [SCRIPT...]        default: every script of this folder
+    make_references.py --out DIR [SCRIPT...]        default: every script of this folder for the newest transformers
 
 DIR/reference_NAME gets the files of reference_NAME.py. If a script needs a module that is not installed, the file
 missing.txt there names the module. DIR/versions.txt names the packages that are installed in another version than that of
@@ -13,6 +13,8 @@ import importlib.metadata
 import pathlib
 import shutil
 
+# Scripts for transformers 4 alone, which has tokenizers that call the library SentencePiece.
+OF_VERSION_4 = {"reference_hub_sentencepiece.py"}
 PINNED = pathlib.Path(__file__).resolve().parents[2] / "scripts"
 
 
@@ -55,7 +57,9 @@ def run(script, directory):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--out", type=pathlib.Path, required=True)
-    parser.add_argument("scripts", nargs="*", default=sorted(pathlib.Path(__file__).parent.glob("reference_*.py")))
+    scripts = sorted(pathlib.Path(__file__).parent.glob("reference_*.py"))
+    newest = [script for script in scripts if script.name not in OF_VERSION_4]
+    parser.add_argument("scripts", nargs="*", default=newest)
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
     (arguments.out / "versions.txt").write_text("".join(f"{line}\n" for line in other_versions()))

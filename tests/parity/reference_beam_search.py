@@ -29,7 +29,7 @@ class Bigrams(PreTrainedModel, GenerationMixin):
     config_class = PretrainedConfig
 
     def __init__(self, logits):
-        super().__init__(PretrainedConfig(vocab_size=len(logits), use_cache=False))
+        super().__init__(PretrainedConfig(vocab_size=len(logits), use_cache=False, num_hidden_layers=0))
         self.table = torch.nn.Parameter(logits)
 
     def forward(self, input_ids, **_):

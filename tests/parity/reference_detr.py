@@ -17,13 +17,13 @@ COUNTS = [2, 0, 7]  # objects in each image; the last one has more than there ar
 
 
 def attention(name, module):
-    parts = {"q": module.q_proj, "k": module.k_proj, "v": module.v_proj, "out": module.out_proj}
+    parts = {"q": module.q_proj, "k": module.k_proj, "v": module.v_proj, "out": module.o_proj}
     return {key: value for part, map in parts.items() for key, value in linear(f"{name}.{part}", map).items()}
 
 
 def layer_parameters(name, layer):
     entries = attention(f"{name}.self_attention", layer.self_attn)
-    entries |= linear(f"{name}.feed_forward.up", layer.fc1) | linear(f"{name}.feed_forward.down", layer.fc2)
+    entries |= linear(f"{name}.feed_forward.up", layer.mlp.fc1) | linear(f"{name}.feed_forward.down", layer.mlp.fc2)
     entries |= linear(f"{name}.residual.self_attention_norm", layer.self_attn_layer_norm)
     entries |= linear(f"{name}.residual.feed_forward_norm", layer.final_layer_norm)
     if hasattr(layer, "encoder_attn"):
@@ -33,7 +33,7 @@ def layer_parameters(name, layer):
 
 
 def backbone_parts(model):
-    for name, part in resnet_parts(SimpleNamespace(resnet=model.model.backbone.conv_encoder.model)):
+    for name, part in resnet_parts(SimpleNamespace(resnet=model.model.backbone.model)):
         yield f"embedder.backbone.{name}", part
 
 
@@ -52,7 +52,7 @@ def detr_parameters(model):
     entries = {f"{name}.convolution.weight": plain(part.convolution.weight) for name, part in backbone_parts(model)}
     entries["embedder.projection.weight"] = (lambda p: p.reshape(D, -1), base.input_projection.weight)
     entries["embedder.projection.bias"] = plain(base.input_projection.bias)
-    position = base.backbone.position_embedding
+    position = base.position_embedding
     if model.config.position_embedding_type == "learned":
         entries["embedder.row_table"] = plain(position.row_embeddings.weight)
         entries["embedder.column_table"] = plain(position.column_embeddings.weight)
@@ -133,7 +133,7 @@ def detr_case(out, case, position):
     # asks for auxiliary losses, unlike the authors' code.
     hidden = []
     for layer in model.model.decoder.layers:
-        layer.register_forward_hook(lambda _, __, output: hidden.append(output[0]))
+        layer.register_forward_hook(lambda _, __, output: hidden.append(output))
     result = model(pixel_values=images, pixel_mask=mask)
     hidden = torch.stack([model.model.decoder.layernorm(output) for output in hidden])
     logits, boxes = model.class_labels_classifier(hidden), model.bbox_predictor(hidden).sigmoid()

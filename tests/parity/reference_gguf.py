@@ -112,7 +112,7 @@ def write(out, name, model, pre):
     else:
         writer.add_head_count_kv(config.num_key_value_heads)
         writer.add_layer_norm_rms_eps(config.rms_norm_eps)
-        writer.add_rope_freq_base(config.rope_theta)
+        writer.add_rope_freq_base(config.rope_parameters["rope_theta"])
         if kind != "qwen2":
             writer.add_key_length(config.head_dim)
             writer.add_value_length(config.head_dim)
