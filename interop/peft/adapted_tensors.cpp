@@ -31,6 +31,12 @@ struct Adapter {
   double scale = 1;
 };
 
+/// `name` without the first `part` in it.
+std::string without(std::string name, std::string_view part) {
+  if (const auto at = name.find(std::string(part) + "."); at != name.npos) name.erase(at, part.size());
+  return name;
+}
+
 class AdaptedTensors final : public TensorSource {
  public:
   AdaptedTensors(std::shared_ptr<const TensorSource> base, std::shared_ptr<const TensorSource> adapter,
@@ -50,27 +56,36 @@ class AdaptedTensors final : public TensorSource {
     return base_->contains(name) || whole_.contains(name);
   }
   std::vector<int64_t> shape(const std::string& name) const override {
-    const auto found = whole_.find(name);
-    return found == whole_.end() ? base_->shape(name) : adapter_->shape(found->second);
+    const auto [source, own] = stored(name);
+    return source->shape(own);
   }
   torch::ScalarType dtype(const std::string& name) const override {
-    if (const auto found = whole_.find(name); found != whole_.end()) return adapter_->dtype(found->second);
-    const auto stored = base_->dtype(name);
+    const auto [source, own] = stored(name);
+    const auto type = source->dtype(own);
     // The sum is not rounded to a smaller type.
-    return adapters_.contains(name) && stored != torch::kDouble ? torch::kFloat : stored;
+    return adapters_.contains(name) && type != torch::kDouble ? torch::kFloat : type;
   }
   void read_into(const torch::Tensor& to, const std::string& name) const override {
-    if (const auto found = whole_.find(name); found != whole_.end())
-      return adapter_->read_into(to, found->second);
     const auto found = adapters_.find(name);
-    if (found == adapters_.end()) return base_->read_into(to, name);
-    torch::Tensor(to).copy_(sum(name, found->second));
+    if (found != adapters_.end()) {
+      torch::Tensor(to).copy_(sum(name, found->second));
+    } else {
+      const auto [source, own] = stored(name);
+      source->read_into(to, own);
+    }
   }
   std::string place() const override { return adapter_->place(); }
 
  private:
   [[noreturn]] void fail(std::string_view name, std::string_view problem) const {
     throw CheckpointError(fmt::format("{}: '{}': {}", adapter_->place(), excerpt(name), problem));
+  }
+
+  /// Where a tensor is without its adapter, and its name there.
+  std::pair<const TensorSource*, std::string> stored(const std::string& name) const {
+    const auto found = whole_.find(name);
+    if (found == whole_.end()) return {base_.get(), name};
+    return {adapter_.get(), found->second};
   }
 
   /// The base's name of a tensor. Directories of a body lack the first part of the names in a model with a
@@ -87,7 +102,8 @@ class AdaptedTensors final : public TensorSource {
   void add(const std::string& name) {
     constexpr std::string_view prefix = "base_model.model.";
     if (!name.starts_with(prefix)) fail(name, "its name does not begin as those of PEFT");
-    const auto own = name.substr(prefix.size());
+    // Modules of PEFT stand around those of the base.
+    const auto own = without(without(name.substr(prefix.size()), ".base_layer"), ".modules_to_save");
     for (const auto& ending : kEndings) {
       if (!own.ends_with(ending.text)) continue;
       const auto module = own.substr(0, own.size() - ending.text.size());
@@ -136,8 +152,9 @@ class AdaptedTensors final : public TensorSource {
     const auto read = [&](int part) { return adapter_->tensor(adapter.parts[part]).to(type); };
     const bool is_swapped = adapter.is_of_embedding || is_in_out(name);
     const auto added = read(1).matmul(read(0)) * adapter.scale;
-    const auto stored = base_->tensor(name).to(type);
-    auto matrix = (is_swapped ? stored.t() : stored) + added;
+    const auto [source, own] = stored(name);
+    const auto before = source->tensor(own).to(type);
+    auto matrix = (is_swapped ? before.t() : before) + added;
     if (!adapter.parts[2].empty()) {
       const auto lengths = read(2).flatten();
       if (lengths.size(0) != matrix.size(0)) fail(name, "the lengths of DoRA are not one for each output");
