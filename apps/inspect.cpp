@@ -203,7 +203,7 @@ void print_table(const Experiment& experiment, const ModelCost& cost, const Mode
       with_prefix(static_cast<double>(cost.activation_bytes_per_token)), unit, cache_text(cost, purpose));
 }
 
-// {"name", "architecture", "sequence_length", "parameters", "flops_per_token",
+// {"name", "architecture", "sequence_length", "embedding": how texts become vectors, "parameters", "flops_per_token",
 //  "memory": {"weight_bytes", "training_bytes", "activation_bytes_per_token", "cache_bytes_per_token",
 //             "state_bytes": of a sequence in generation, whatever its length},
 //  "layers": [{"name", "kind", "shape", "parameters", "flops_per_token", "activation_bytes_per_token"}]}
@@ -220,6 +220,7 @@ void print_json(const Experiment& experiment, const ModelCost& cost, int64_t len
   const nlohmann::ordered_json document{{"name", experiment.name},
                                         {"architecture", experiment.model.architecture.type},
                                         {"sequence_length", length},
+                                        {"embedding", to_text(experiment.embedding)},
                                         {"parameters", cost.parameters},
                                         {"flops_per_token", cost.flops_per_token},
                                         {"memory",
@@ -254,6 +255,8 @@ void inspect(const InspectArguments& arguments) {
   const auto cost =
       given ? model_cost(experiment.model, purpose, length) : unit_cost(experiment.model, purpose, length);
   if (arguments.json) return print_json(experiment, cost, length);
+  if (const auto vectors = to_text(experiment.embedding); !vectors.empty())
+    std::cout << fmt::format("vectors of texts      {} (zoo embed)\n\n", vectors);
   print_table(experiment, cost, purpose, length, given ? "token" : task_type(experiment).unit);
 }
 

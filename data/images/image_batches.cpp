@@ -42,7 +42,7 @@ class ImageBatches final : public PlannedBatches {
       targets.mutable_data_ptr<int64_t>()[b] = class_of(example);
       if (!used.has(b)) continue;
       if (!shuffled()) {
-        write_normalised(fitted(images_.image(example), size), statistics_, to);
+        write_normalised(fitted(images_.image(example), config_), statistics_, to);
         continue;
       }
       CounterRandom random(
@@ -63,7 +63,7 @@ class ImageBatches final : public PlannedBatches {
 
   void write_augmented(int64_t example, CounterRandom& random, float* to) const {
     const int64_t size = config_.size;
-    write_normalised(augmented(images_.image(example), size, config_.augment, random), statistics_, to);
+    write_normalised(augmented(images_.image(example), config_, random), statistics_, to);
     const auto erased = rectangle_to_erase(size, size, config_.augment, random);
     if (!erased) return;
     // 0 is the mean of all pixels.
