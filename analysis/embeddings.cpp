@@ -1,14 +1,19 @@
 #include "analysis/embeddings.h"
 
 #include <algorithm>
+#include <limits>
+#include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <torch/types.h>
 
 #include "analysis/text_layout.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "data/epoch_plan.h"
 #include "data/text/batches/padded_rows.h"
+#include "data/text/unicode/lowercase.h"
 #include "generation/prompt.h"
 #include "models/families/families.h"
 #include "models/inference_scope.h"
@@ -16,47 +21,92 @@
 namespace zoo {
 namespace {
 
-/// What a model reads for each text.
-struct EncodedTexts {
-  std::vector<TokenIds> rows;
-  int64_t n_cut = 0;
-};
+/// The text as it is read: in lower case, behind the prompt.
+std::string prepared(const std::string& text, const EmbedOptions& options) {
+  auto whole = options.prompt + text;
+  return options.lower_case ? lowercase(whole) : whole;
+}
 
-EncodedTexts encode_all(const Tokenizer& tokenizer, const std::vector<std::string>& texts,
-                        const EmbedOptions& options) {
-  const auto room = static_cast<size_t>(
-      std::max<int64_t>(options.max_length - n_special_tokens(tokenizer, options.layout), 0));
-  EncodedTexts encoded;
-  for (const auto& text : texts) {
-    const size_t number = encoded.rows.size() + 1;
-    try {
-      auto ids = encode_text(tokenizer, beginning_to_read(text, options.max_length), options.layout);
-      if (ids.empty()) throw DataError("there are no tokens, so there is no vector: leave the text out");
-      if (ids.size() > room) ++encoded.n_cut;
-      ids.resize(std::min(ids.size(), room));
-      encoded.rows.push_back(with_special_tokens(tokenizer, std::move(ids), options.layout));
-    } catch (const DataError& error) {
-      throw DataError(fmt::format("text {}: {}", number, error.what()));
+/// How many of the first tokens belong to the prompt, special tokens before it included.
+int64_t length_of_prompt(const Tokenizer& tokenizer, const EmbedOptions& options) {
+  if (options.prompt.empty()) return 0;
+  const auto prompt = options.lower_case ? lowercase(options.prompt) : options.prompt;
+  const auto ids = encode_text(tokenizer, prompt, options.layout);
+  const auto row = with_special_tokens(tokenizer, ids, options.layout);
+  const auto begin = std::ranges::search(row, ids).begin() - row.begin();
+  return begin + std::ssize(ids);
+}
+
+/// (B, T) of the tokens that are pooled: those after the first `n_prompt`, without padding.
+torch::Tensor pooled_tokens(const torch::Tensor& hidden, const torch::Tensor& lengths, int64_t n_prompt) {
+  const auto options = torch::TensorOptions(torch::kLong).device(hidden.device());
+  const auto columns = torch::arange(hidden.size(1), options).unsqueeze(0).expand({hidden.size(0), -1});
+  const auto after_prompt = columns >= n_prompt;
+  return lengths.defined() ? after_prompt & (columns < lengths.unsqueeze(1)) : after_prompt;
+}
+
+/// hidden: (B, T, D). `is_pooled`: (B, T).
+torch::Tensor pooled(const torch::Tensor& hidden, const torch::Tensor& is_pooled, EmbeddingPooling pooling) {
+  constexpr double least = 1e-9;  // where no token is pooled
+  const auto weights = is_pooled.to(torch::kFloat);
+  const auto sum_of = [&](const torch::Tensor& w) {
+    return hidden.masked_fill(is_pooled.logical_not().unsqueeze(2), 0).mul(w.unsqueeze(2)).sum(1);
+  };
+  const auto row_at = [&](const torch::Tensor& columns) {
+    return hidden.index({torch::arange(hidden.size(0), columns.options()), columns});
+  };
+  switch (pooling) {
+    case EmbeddingPooling::cls:
+      return row_at(is_pooled.to(torch::kInt).argmax(1));
+    case EmbeddingPooling::last: {
+      const auto from_end = is_pooled.flip(1).to(torch::kInt).argmax(1);
+      return row_at(hidden.size(1) - 1 - from_end);
     }
+    case EmbeddingPooling::max:
+      return hidden
+          .masked_fill(is_pooled.logical_not().unsqueeze(2), -std::numeric_limits<float>::infinity())
+          .amax(1);
+    case EmbeddingPooling::weighted_mean: {
+      const auto places = weights * torch::arange(1, hidden.size(1) + 1, weights.options());
+      return sum_of(places) / places.sum(1, /*keepdim=*/true).clamp_min(least);
+    }
+    case EmbeddingPooling::mean_sqrt_len:
+      return sum_of(weights) / weights.sum(1, /*keepdim=*/true).clamp_min(least).sqrt();
+    default:
+      return sum_of(weights) / weights.sum(1, /*keepdim=*/true).clamp_min(least);
   }
-  return encoded;
 }
 
-/// The mean of the real tokens. hidden: (B, T, D).
-torch::Tensor mean_of_tokens(const torch::Tensor& hidden, const torch::Tensor& lengths) {
-  if (!lengths.defined()) return hidden.mean(1);
-  const auto columns = torch::arange(hidden.size(1), lengths.options()).unsqueeze(0);
-  const auto padding = (columns >= lengths.unsqueeze(1)).unsqueeze(2);  // (B, T, 1)
-  return hidden.masked_fill(padding, 0).sum(1) / lengths.unsqueeze(1);
+torch::Tensor activated(const torch::Tensor& x, DenseActivation activation) {
+  switch (activation) {
+    case DenseActivation::tanh:
+      return x.tanh();
+    case DenseActivation::relu:
+      return x.relu();
+    case DenseActivation::gelu:
+      return torch::gelu(x);
+    case DenseActivation::gelu_tanh:
+      return torch::gelu(x, "tanh");
+    case DenseActivation::sigmoid:
+      return x.sigmoid();
+    case DenseActivation::silu:
+      return torch::silu(x);
+    case DenseActivation::none:
+      break;
+  }
+  return x;
 }
 
-torch::Tensor last_tokens(const torch::Tensor& hidden, const torch::Tensor& lengths) {
-  if (!lengths.defined()) return hidden.select(1, hidden.size(1) - 1);
-  return hidden.index({torch::arange(hidden.size(0), lengths.options()), lengths - 1});
-}
-
-/// Checks the vectors and scales them as the options say.
+/// Checks the vectors, maps and scales them as the options say.
 void finish(torch::Tensor& vectors, const EmbedOptions& options) {
+  for (const auto& [weight, bias, activation] : options.dense) {
+    if (weight.size(1) != vectors.size(1)) {
+      throw UsageError(fmt::format("the dense map after the pooling reads {} numbers, and this pooling gives {}: "
+                                   "take the model's own pooling",
+                                   weight.size(1), vectors.size(1)));
+    }
+    vectors = activated(torch::linear(vectors, weight, bias), activation);
+  }
   if (!vectors.isfinite().all().item<bool>()) {
     throw CheckpointError(
         "the model's hidden states are not numbers: its weights are damaged, or its training diverged; take "
@@ -73,57 +123,128 @@ bool has_pooler(const Run& run) {
 
 }  // namespace
 
-EmbedOptions embed_options(const Run& run, std::optional<EmbeddingPooling> pooling) {
+EmbedOptions embed_options(const Run& run, std::vector<EmbeddingPooling> pooling,
+                           const std::optional<std::string>& prompt) {
   const auto& experiment = run.experiment();
+  const auto& config = experiment.embedding;
   const auto& type = task_type(experiment);
   if (!type.layout)
     throw UsageError(fmt::format("the task {} has no texts: they cannot be embedded", type.name));
-  if (pooling == EmbeddingPooling::pooler && !has_pooler(run)) {
+  if (pooling.empty()) pooling = config.pooling;
+  if (pooling.empty()) {
+    const bool decodes = shape_of(experiment.model) == FamilyShape::decoder;
+    pooling = {decodes ? EmbeddingPooling::last : EmbeddingPooling::mean};
+  }
+  if (std::ranges::find(pooling, EmbeddingPooling::pooler) != pooling.end() && !has_pooler(run)) {
     throw UsageError(
         "this model has no pooler, which belongs to an encoder that classifies or has no head, with "
         "model.pooler: take "
         "another pooling");
   }
-  const bool decodes = shape_of(experiment.model) == FamilyShape::decoder;
-  return {.layout = type.layout(experiment),
-          .max_length = experiment.data.sequence_length,
-          .pooling = pooling.value_or(decodes ? EmbeddingPooling::last : EmbeddingPooling::mean)};
+  EmbedOptions options{.layout = type.layout(experiment),
+                       .max_length = experiment.data.sequence_length,
+                       .pooling = std::move(pooling),
+                       .pools_prompt = config.include_prompt,
+                       .normalize = config.normalize,
+                       .lower_case = config.lower_case};
+  if (const auto& name = prompt ? prompt : config.default_prompt) {
+    const auto* const found = config.find_prompt(*name);
+    if (!found) {
+      std::vector<std::string> names;
+      for (const auto& known : config.prompts) names.push_back(known.name);
+      throw UsageError(fmt::format("the model has no prompt '{}': it has {}", excerpt(*name),
+                                   names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "))));
+    }
+    options.prompt = found->text;
+  }
+  const auto& maps = run.task().vocabulary().dense;
+  for (size_t i = 0; i < config.dense.size(); ++i) {
+    const auto tensor = [&](const char* name) {
+      const auto found = maps.find(fmt::format("{}.{}", i, name));
+      return found == maps.end() ? torch::Tensor() : found->second;
+    };
+    const auto& dense = config.dense[i];
+    options.dense.push_back(
+        {.weight = tensor("weight"), .bias = tensor("bias"), .activation = dense.activation});
+    const auto& [weight, bias, activation] = options.dense.back();
+    const bool fits = weight.defined() && weight.sizes() == std::vector{dense.out_features, dense.in_features} &&
+                      bias.defined() == dense.bias &&
+                      (!dense.bias || bias.sizes() == std::vector{dense.out_features});
+    if (!fits) {
+      throw CheckpointError(fmt::format("{}: dense.safetensors has not the maps that embedding.dense describes",
+                                        run.dir().string()));
+    }
+  }
+  return options;
 }
 
-torch::Tensor pooled_states(Model& model, const Batch& batch, EmbeddingPooling pooling) {
-  // The head of such a classifier prepares its features with the pooler.
-  if (pooling == EmbeddingPooling::pooler) return model.features(batch).to(torch::kFloat);
-  const auto hidden = model.hidden_states(batch).to(torch::kFloat);
-  switch (pooling) {
-    case EmbeddingPooling::cls:
-      return hidden.select(1, 0);
-    case EmbeddingPooling::last:
-      return last_tokens(hidden, batch.input.lengths);
-    default:
-      return mean_of_tokens(hidden, batch.input.lengths);
+torch::Tensor pooled_states(Model& model, const Batch& batch, const std::vector<EmbeddingPooling>& poolings,
+                            int64_t n_prompt) {
+  torch::Tensor hidden, is_pooled;
+  std::vector<torch::Tensor> parts;
+  for (const auto pooling : poolings) {
+    if (pooling == EmbeddingPooling::pooler) {
+      // The head of such a classifier prepares its features with the pooler.
+      parts.push_back(model.features(batch).to(torch::kFloat));
+      continue;
+    }
+    if (!hidden.defined()) {
+      hidden = model.hidden_states(batch).to(torch::kFloat);
+      is_pooled = pooled_tokens(hidden, batch.input.lengths, n_prompt);
+    }
+    parts.push_back(pooled(hidden, is_pooled, pooling));
   }
+  return torch::cat(parts, 1);
+}
+
+TokensToEmbed tokens_to_embed(const Tokenizer& tokenizer, const std::vector<std::string>& texts,
+                              const EmbedOptions& options) {
+  const auto room = static_cast<size_t>(
+      std::max<int64_t>(options.max_length - n_special_tokens(tokenizer, options.layout), 0));
+  TokensToEmbed tokens;
+  if (!options.pools_prompt) tokens.n_prompt = length_of_prompt(tokenizer, options);
+  for (const auto& text : texts) {
+    const size_t number = tokens.rows.size() + 1;
+    try {
+      const auto whole = prepared(text, options);
+      auto ids = encode_text(tokenizer, beginning_to_read(whole, options.max_length), options.layout);
+      if (ids.empty()) throw DataError("there are no tokens, so there is no vector: leave the text out");
+      tokens.n_cut += ids.size() > room ? 1 : 0;
+      ids.resize(std::min(ids.size(), room));
+      tokens.rows.push_back(with_special_tokens(tokenizer, std::move(ids), options.layout));
+    } catch (const DataError& error) {
+      throw DataError(fmt::format("text {}: {}", number, error.what()));
+    }
+  }
+  return tokens;
+}
+
+torch::Tensor embed(Model& model, const Tokenizer& tokenizer, const TokensToEmbed& tokens,
+                    const EmbedOptions& options) {
+  constexpr BatchLimits most{.rows = 1024, .tokens = 4096};
+  const InferenceScope scope(model);
+  std::vector<int64_t> lengths;
+  for (const auto& row : tokens.rows) lengths.push_back(std::ssize(row));
+  // Without a <pad>, padding can be any token: a decoder does not look at what follows.
+  const int64_t pad = std::max<int64_t>(tokenizer.special().pad, 0);
+  auto result = torch::empty({0, 0});
+  const auto embed_batch = [&](std::span<const int64_t> examples) {
+    Batch batch;
+    batch.input = padded(rows_at(tokens.rows, examples), pad);
+    const auto vectors =
+        pooled_states(model, batch.to(model.device()), options.pooling, tokens.n_prompt).to(torch::kCPU);
+    if (result.numel() == 0) result = torch::empty({std::ssize(tokens.rows), vectors.size(1)});
+    result.index_copy_(0, int64_tensor(examples), vectors);
+  };
+  for_each_batch(lengths, most, embed_batch, options.on_progress);
+  finish(result, options);
+  return result;
 }
 
 Embeddings embed(Model& model, const Tokenizer& tokenizer, const std::vector<std::string>& texts,
                  const EmbedOptions& options) {
-  constexpr BatchLimits most{.rows = 1024, .tokens = 4096};
-  const InferenceScope scope(model);
-  const auto encoded = encode_all(tokenizer, texts, options);
-  std::vector<int64_t> lengths;
-  for (const auto& row : encoded.rows) lengths.push_back(std::ssize(row));
-  // Without a <pad>, padding can be any token: a decoder does not look at what follows.
-  const int64_t pad = std::max<int64_t>(tokenizer.special().pad, 0);
-  Embeddings result{.vectors = torch::empty({0, 0}), .n_cut = encoded.n_cut};
-  const auto embed_batch = [&](std::span<const int64_t> examples) {
-    Batch batch;
-    batch.input = padded(rows_at(encoded.rows, examples), pad);
-    const auto vectors = pooled_states(model, batch.to(model.device()), options.pooling).to(torch::kCPU);
-    if (result.vectors.numel() == 0) result.vectors = torch::empty({std::ssize(texts), vectors.size(1)});
-    result.vectors.index_copy_(0, int64_tensor(examples), vectors);
-  };
-  for_each_batch(lengths, most, embed_batch, options.on_progress);
-  finish(result.vectors, options);
-  return result;
+  const auto tokens = tokens_to_embed(tokenizer, texts, options);
+  return {.vectors = embed(model, tokenizer, tokens, options), .n_cut = tokens.n_cut};
 }
 
 Embeddings embed_images(const Run& run, const std::vector<std::string>& files, const EmbedOptions& options) {

@@ -27,7 +27,8 @@ struct EmbedArguments {
   RunArguments run;
   TextArguments texts;
   std::vector<std::filesystem::path> images;
-  std::optional<EmbeddingPooling> pooling;
+  std::vector<EmbeddingPooling> pooling;
+  std::optional<std::string> prompt;
   bool normalize = false, json = false;
 };
 
@@ -42,8 +43,8 @@ void write_rows(const torch::Tensor& vectors, std::string_view between_numbers,
 }
 
 Embeddings embed_texts(const EmbedArguments& arguments, const Run& run) {
-  auto options = embed_options(run, arguments.pooling);
-  options.normalize = arguments.normalize;
+  auto options = embed_options(run, arguments.pooling, arguments.prompt);
+  options.normalize = options.normalize || arguments.normalize;
   options.on_progress = progress_over("embedding", "texts");
   const auto& data = run.experiment().data;
   const auto texts = read_texts(arguments.texts, data);
@@ -55,17 +56,20 @@ Embeddings embed_texts(const EmbedArguments& arguments, const Run& run) {
 
 /// Embeds the texts that a person types, one by one.
 void embed_typed_texts(const EmbedArguments& arguments, const Run& run) {
-  auto options = embed_options(run, arguments.pooling);
-  options.normalize = arguments.normalize;
+  auto options = embed_options(run, arguments.pooling, arguments.prompt);
+  options.normalize = options.normalize || arguments.normalize;
   converse("Type a text to embed", kMostTypedBytes, [&](size_t, std::string text) {
     const auto lines = typed_text(std::move(text));
-    write_rows(embed(run.model(), run.tokenizer(), lines, options).vectors, "\t", "\n");
+    const auto embeddings = embed(run.model(), run.tokenizer(), lines, options);
+    note_cut_texts(embeddings.n_cut, std::ssize(lines), run.experiment().data);
+    write_rows(embeddings.vectors, "\t", "\n");
     std::cout << std::endl;
   });
 }
 
 Embeddings embed_images(const EmbedArguments& arguments, const Run& run) {
-  if (arguments.pooling) throw UsageError("--pooling is for texts: leave it out");
+  if (!arguments.pooling.empty()) throw UsageError("--pooling is for texts: leave it out");
+  if (arguments.prompt) throw UsageError("--prompt is for texts: leave it out");
   EmbedOptions options;
   options.normalize = arguments.normalize;
   options.on_progress = progress_over("embedding", "images");
@@ -107,10 +111,19 @@ void add_embed(CLI::App& app) {
       ->add_option(
           "--pooling", arguments->pooling,
           "Which hidden states make the vector: mean (of all tokens), cls (the first token), last (the "
-          "last token) or pooler (of a classifier with an encoder); default: last for a decoder, "
-          "otherwise mean")
+          "last token), max (of each dimension), weighted_mean (by place), mean_sqrt_len (the sum, divided by "
+          "the root of the number of tokens) or pooler (of a classifier with an encoder); several, separated "
+          "by commas, are put one after the other; default: the model's own, or else last for a decoder and "
+          "mean for other models")
       ->transform(one_of<EmbeddingPooling>())
+      ->delimiter(',')
+      ->allow_extra_args(false)
       ->option_text("POOLING");
+  command
+      ->add_option("--prompt", arguments->prompt,
+                   "Name of a prompt of the model, which is put before each text, such as query; default: the "
+                   "model's own default")
+      ->option_text("NAME");
   command->add_flag("--normalize", arguments->normalize, "Scale each vector to a Euclidean norm of 1");
   add_json(*command, arguments->json, "One JSON document: {\"embeddings\": [[...]]}, a list for each input");
   add_base(*command, arguments->run.base);

@@ -214,7 +214,7 @@ void print_table(const Experiment& experiment, const ModelCost& cost, const Mode
                            answer_of(problem, purpose.n_classes), name_of(problem));
 }
 
-// {"name", "architecture", "sequence_length", "parameters", "flops_per_token",
+// {"name", "architecture", "sequence_length", "embedding": how texts become vectors, "parameters", "flops_per_token",
 //  "memory": {"weight_bytes", "training_bytes", "activation_bytes_per_token", "cache_bytes_per_token",
 //             "state_bytes": of a sequence in generation, whatever its length},
 //  "head": {"problem": as task.problem, "activation": "softmax", "sigmoid" or "none", "outputs"}, null if the
@@ -241,6 +241,7 @@ void print_json(const Experiment& experiment, const ModelCost& cost, const Model
   const nlohmann::ordered_json document{{"name", experiment.name},
                                         {"architecture", experiment.model.architecture.type},
                                         {"sequence_length", length},
+                                        {"embedding", to_text(experiment.embedding)},
                                         {"parameters", cost.parameters},
                                         {"flops_per_token", cost.flops_per_token},
                                         {"memory",
@@ -276,6 +277,8 @@ void inspect(const InspectArguments& arguments) {
   const auto cost =
       given ? model_cost(experiment.model, purpose, length) : unit_cost(experiment.model, purpose, length);
   if (arguments.json) return print_json(experiment, cost, purpose, length);
+  if (const auto vectors = to_text(experiment.embedding); !vectors.empty())
+    std::cout << fmt::format("vectors of texts      {} (zoo embed)\n\n", vectors);
   print_table(experiment, cost, purpose, length, given ? "token" : task_type(experiment).unit);
 }
 

@@ -15,12 +15,16 @@
 #include "interop/foreign_kinds.h"
 #include "io/files.h"
 #include "io/json_document.h"
+#include "io/safetensors.h"
 #include "models/lora.h"
 
 namespace zoo {
 namespace {
 
 namespace fs = std::filesystem;
+
+/// The dense maps of sentence vectors.
+constexpr const char* kDenseFile = "dense.safetensors";
 
 std::vector<std::string> read_labels(const fs::path& path) {
   try {
@@ -91,6 +95,10 @@ Vocabulary read_run_vocabulary(const fs::path& dir, const TaskType& type) {
   if (type.needs_tokenizer() || is_there(dir / "tokenizer.json")) vocabulary.tokenizer = load_tokenizer(dir);
   if (is_there(dir / "labels.json")) vocabulary.labels = read_labels(dir / "labels.json");
   if (is_there(dir / "pixels.json")) vocabulary.pixels = read_pixels(dir / "pixels.json");
+  if (is_there(dir / kDenseFile)) {
+    const SafetensorsFile file(dir / kDenseFile);
+    for (const auto& name : file.names()) vocabulary.dense.emplace(name, file.tensor(name).to(torch::kFloat));
+  }
   if (has_subdirectory(dir / "hub")) vocabulary.foreign_files = other_small_files(dir / "hub");
   return vocabulary;
 }
@@ -98,8 +106,11 @@ Vocabulary read_run_vocabulary(const fs::path& dir, const TaskType& type) {
 void write_run_vocabulary(const fs::path& dir, const Vocabulary& vocabulary) {
   if (vocabulary.tokenizer) vocabulary.tokenizer->save(dir);
   if (!vocabulary.foreign_files.empty()) make_subdirectory(dir / "hub");
-  for (const auto& [name, content] : vocabulary.foreign_files)
+  for (const auto& [name, content] : vocabulary.foreign_files) {
+    make_subdirectory((dir / "hub" / name).parent_path());
     write_file_atomically(dir / "hub" / name, content);
+  }
+  if (!vocabulary.dense.empty()) save_safetensors(dir / kDenseFile, vocabulary.dense);
   if (!vocabulary.labels.empty()) {
     write_file_atomically(dir / "labels.json", nlohmann::json(vocabulary.labels).dump(2) + "\n");
   }

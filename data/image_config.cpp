@@ -39,8 +39,17 @@ void describe(ConfigVisitor& v, ImageConfig& c) {
   v.field(
       "size", c.size,
       "Side of the inputs in pixels. Other images are resized to it at their shorter side, and the middle is "
-      "cut out.",
+      "cut out, unless fit says something else.",
       Limits::between(1, largest));
+  v.field("fit", c.fit,
+          "cut: the shorter side becomes resize_to, and the middle is cut out; squeeze: both sides become "
+          "resize_to; middle: images are not resized, and the middle is cut out; exact: images of other sizes "
+          "are an error.");
+  v.field("resize_to", c.resize_to, "Pixels of a side before the middle is cut out; default: size.",
+          Limits::between(1, largest));
+  v.field("filter", c.filter, "How images are resized, as Pillow does it.");
+  v.field("transparency", c.transparency,
+          "white: transparent parts are put on white; dropped: their colours are taken as they are in the file.");
   v.field("max_size", c.max_size,
           "object_detection: most pixels of the longer side; default 5/3 of size. There, size is the shorter "
           "side, and nothing is cut off.",
@@ -63,6 +72,10 @@ void validate(const ImageConfig& c, const Complain& complain) {
     complain("augment.min_scale",
              fmt::format("{} of size {} is less than a pixel: make it larger", c.augment.min_scale, c.size));
   }
+  if (c.resize_to && (c.fit == PictureFit::middle || c.fit == PictureFit::exact))
+    complain("resize_to", "is for fit cut or squeeze: leave it out");
+  if (c.resized_side() < c.size)
+    complain("resize_to", fmt::format("{} is less than size {}", *c.resize_to, c.size));
   if (c.max_size && *c.max_size < c.size)
     complain("max_size", fmt::format("{} is less than size {}", *c.max_size, c.size));
 }
@@ -72,6 +85,8 @@ void validate_for_boxes(const ImageConfig& c, const Complain& complain) {
   const auto refuse = [&](bool is_set, std::string_view key) {
     if (is_set) augment(key, "does not fit boxes: leave it out");
   };
+  if (c.fit != PictureFit::cut || c.resize_to)
+    complain("fit", "and resize_to are for square inputs: leave them out");
   refuse(c.augment.crop_padding > 0, "crop_padding");
   refuse(c.augment.rand_augment.has_value(), "rand_augment");
   refuse(c.augment.erasing > 0, "erasing");

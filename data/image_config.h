@@ -49,20 +49,44 @@ void describe(ConfigVisitor& v, AugmentConfig& c);
 enum class PicturePadding { batch, square };
 constexpr auto config_names(PicturePadding) { return std::to_array<std::string_view>({"batch", "square"}); }
 
+/// How an image of another size becomes a square input of `size` × `size`.
+///   cut      it is resized until its shorter side has resize_to pixels, and the middle is cut out
+///   squeeze  both of its sides are resized to resize_to pixels, and the middle is cut out
+///   middle   it is not resized: the middle is cut out, and an image that is smaller gets a black frame
+///   exact    it is an error
+enum class PictureFit { cut, squeeze, middle, exact };
+constexpr auto config_names(PictureFit) {
+  return std::to_array<std::string_view>({"cut", "squeeze", "middle", "exact"});
+}
+
+/// How a resized pixel is made of those around it, as in Pillow.
+enum class PictureFilter { nearest, lanczos, bilinear, bicubic, box, hamming };
+constexpr auto config_names(PictureFilter) {
+  return std::to_array<std::string_view>({"nearest", "lanczos", "bilinear", "bicubic", "box", "hamming"});
+}
+
+/// What becomes of transparent parts: they are put on white, or their colours are taken as if they were not
+/// transparent, as Pillow's convert("RGB") and transformers do.
+enum class Transparency { white, dropped };
+constexpr auto config_names(Transparency) { return std::to_array<std::string_view>({"white", "dropped"}); }
+
 struct ImageConfig {
-  /// Side of the square inputs in pixels. An image of another size is resized until its shorter side has this
-  /// length, and the middle is cut out.
-  int64_t size = 224;
+  int64_t size = 224;                          // side of the square inputs in pixels
+  PictureFit fit = PictureFit::cut;            // for square inputs
+  std::optional<int64_t> resize_to = {};       // with cut and squeeze; default: size
+  PictureFilter filter = PictureFilter::bilinear;
+  Transparency transparency = Transparency::white;
   /// object_detection: the most pixels of the longer side; default 5/3 of size. There, `size` is the shorter
   /// side, and nothing is cut off.
   std::optional<int64_t> max_size = {};
   PicturePadding padding = PicturePadding::batch;  // object_detection
   int64_t channels = 3;                            // 1 = grey, 3 = red, green, blue
   /// Names of the labels 0, 1, … of an IDX file; default: the numbers.
-  std::vector<std::string> label_names;
-  AugmentConfig augment;
+  std::vector<std::string> label_names = {};
+  AugmentConfig augment = {};
 
   int64_t longest_side() const { return max_size.value_or(size * 5 / 3); }
+  int64_t resized_side() const { return resize_to.value_or(size); }
 };
 void describe(ConfigVisitor& v, ImageConfig& c);
 /// Checks across keys.

@@ -91,7 +91,7 @@ FilledMasks fill_masks(Model& model, const Tokenizer& tokenizer, const TokenIds&
   if (positions.empty())
     throw DataError("there is no <mask> in the text: write it where a token is to be filled in");
   if (static_cast<int64_t>(ids.size()) > options.max_length) {
-    throw DataError(
+    throw TextTooLongError(
         fmt::format("the text has {} tokens with <cls> and <sep>, and the model reads at most {}: shorten it",
                     ids.size(), options.max_length));
   }

@@ -44,7 +44,7 @@ size_t most_prompt_bytes(int64_t max_length) {
 
 void check_prompt_size(std::string_view text, int64_t max_length) {
   if (text.size() <= most_prompt_bytes(max_length)) return;
-  throw DataError(
+  throw TextTooLongError(
       fmt::format("the text has more than {} bytes, and the model reads at most {} tokens: shorten it",
                   most_prompt_bytes(max_length), max_length));
 }
@@ -75,7 +75,7 @@ TokenIds model_input(TokenIds prompt, const Tokenizer& tokenizer, const Generati
   // A sequence that holds the prompt also needs room for at least one token of the answer.
   const int64_t limit = model.max_length() - (model.sequence_has_prompt() ? 1 : 0);
   if (std::ssize(prompt) > limit) {
-    throw DataError(
+    throw TextTooLongError(
         fmt::format("{} has {} tokens with the end token, and the model reads at most {}: shorten it", name,
                     prompt.size(), limit));
   }

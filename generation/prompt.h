@@ -4,10 +4,17 @@
 #include <cstddef>
 #include <string_view>
 
+#include "base/error.h"
 #include "data/text/tokenizer.h"
 #include "models/model.h"
 
 namespace zoo {
+
+/// A text has more tokens than a model reads.
+class TextTooLongError : public DataError {
+ public:
+  using DataError::DataError;
+};
 
 /// Throws DataError if an id of prompt `index` is outside the vocabulary.
 void check_prompt_ids(const TokenIds& ids, const Tokenizer& tokenizer, size_t index);
@@ -16,7 +23,7 @@ void check_prompt_ids(const TokenIds& ids, const Tokenizer& tokenizer, size_t in
 /// of a longer text are not worth the time and the memory that they take.
 size_t most_prompt_bytes(int64_t max_length);
 
-/// Throws DataError if `text` has more bytes than most_prompt_bytes().
+/// Throws TextTooLongError if `text` has more bytes than most_prompt_bytes().
 void check_prompt_size(std::string_view text, int64_t max_length);
 
 /// The tokens of a prompt, and before them those with which the vocabulary begins a text if the model
@@ -26,7 +33,7 @@ TokenIds encode_prompt(const Tokenizer& tokenizer, std::string_view text, const 
 /// The tokens that `model` reads, given those of encode_prompt(). A decoder reads them as they are; if there
 /// are none, it reads eos, because documents follow eos in training; without eos bos, else a line break, else
 /// the first token. A model that answers reads them in the vocabulary's frame, or them and eos. Throws
-/// DataError if they are too many for a model that answers; `name` is what the message calls them, such as
+/// TextTooLongError if they are too many for a model that answers; `name` is what the message calls them, such as
 /// "prompt 3". Throws UsageError if the model reads recordings.
 TokenIds model_input(TokenIds prompt, const Tokenizer& tokenizer, const GenerativeModel& model,
                      std::string_view name);

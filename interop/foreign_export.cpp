@@ -14,6 +14,7 @@
 #include "interop/foreign_choice.h"
 #include "interop/foreign_model.h"
 #include "interop/foreign_preprocessor.h"
+#include "interop/foreign_sentences.h"
 #include "io/files.h"
 #include "io/safetensors.h"
 
@@ -107,13 +108,21 @@ std::string export_foreign(const fs::path& dir, const Task& task,
   const char* const dtype_key = config.contains("dtype") ? "dtype" : "torch_dtype";
   const bool has_origin = !task.vocabulary().foreign_files.empty();
   if (type || !has_origin || config.contains(dtype_key)) config[dtype_key] = dtype_name(main_type(*foreign));
-  // A model that came with a file, or without one, keeps it so.
-  const auto preprocessor = has_origin ? std::nullopt : preprocessor_of(task.experiment());
+  // A model that came with a file, or without one, keeps it so, unless it reads pictures in another way now.
+  auto files = task.vocabulary().foreign_files;
+  const auto& pixels = task.vocabulary().pixels;
+  const bool keeps_preprocessor =
+      has_origin && (!pixels || prepares_pictures_alike(files, task.experiment(), *pixels));
+  const auto preprocessor = keeps_preprocessor ? std::nullopt : preprocessor_of(task.experiment(), pixels);
+  if (preprocessor) files.erase("processor_config.json");
   if (dir.has_parent_path()) make_directory(dir.parent_path());
   write_directory_atomically(dir, [&](const fs::path& made) {
-    for (const auto& [name, content] : task.vocabulary().foreign_files) {
-      if (name != "config.json") write_file_atomically(made / name, content);
+    for (const auto& [name, content] : files) {
+      if (name == "config.json") continue;
+      make_directory((made / name).parent_path());
+      write_file_atomically(made / name, content);
     }
+    write_dense_maps(made, files, task.vocabulary().dense);
     write_file_atomically(made / "config.json", config.dump(2) + "\n");
     if (preprocessor) write_file_atomically(made / "preprocessor_config.json", *preprocessor);
     if (const auto& tokenizer = task.vocabulary().tokenizer)

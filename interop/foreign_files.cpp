@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "data/text/hub_tokenizer.h"
 #include "interop/foreign_kinds.h"
+#include "interop/foreign_sentences.h"
 #include "io/file_kind.h"
 #include "io/files.h"
 #include "io/gguf/gguf_file.h"
@@ -35,9 +36,11 @@ constexpr auto kWeights = std::to_array<std::string_view>({"model.safetensors", 
 constexpr std::string_view kIndexEnding = ".index.json";
 
 /// Beside the files of the tokenizer, hub_file_names().
-constexpr auto kOtherFiles =
-    std::to_array<std::string_view>({"config.json", "generation_config.json", "preprocessor_config.json",
-                                     "sentencepiece.bpe.model", "chat_template.jinja"});
+constexpr auto kOtherFiles = std::to_array<std::string_view>(
+    {"config.json", "generation_config.json", "preprocessor_config.json", "processor_config.json",
+     "sentencepiece.bpe.model", "chat_template.jinja", "modules.json", "config_sentence_transformers.json",
+     "sentence_bert_config.json", "sentence_roberta_config.json", "sentence_distilbert_config.json",
+     "sentence_xlm-roberta_config.json"});
 
 /// Those of the named files that are there.
 std::map<std::string, std::string> read_named(const fs::path& dir, std::span<const std::string_view> names) {
@@ -61,9 +64,11 @@ bool is_binary(const fs::path& path) {
   }
 }
 
-bool is_plain_name(const std::string& name) {
-  return !name.empty() && name != "." && name != ".." && name.find('/') == name.npos &&
-         name.find('\0') == name.npos;
+/// A plain name, or one in a folder with a plain name.
+bool is_inner_name(const std::string& name) {
+  const auto slash = name.find('/');
+  if (slash == name.npos) return is_plain_name(name);
+  return is_plain_name(name.substr(0, slash)) && is_plain_name(name.substr(slash + 1));
 }
 
 bool is_within(const fs::path& path, const fs::path& dir) {
@@ -106,7 +111,22 @@ std::shared_ptr<const TensorSource> open_shards(const fs::path& dir, const std::
   return std::make_shared<JoinedTensors>(index.string(), std::move(files));
 }
 
+/// Those of kOtherFiles, and the configurations of the modules of sentence-transformers.
+std::map<std::string, std::string> read_others(const fs::path& dir) {
+  auto files = read_named(dir, kOtherFiles);
+  for (const auto& folder : module_folders(files)) {
+    const auto name = folder + "/config.json";
+    if (has_foreign_file(dir, name)) files.emplace(name, read_foreign_file(dir, name));
+  }
+  return files;
+}
+
 }  // namespace
+
+bool is_plain_name(const std::string& name) {
+  return !name.empty() && name != "." && name != ".." && name.find('/') == name.npos &&
+         name.find('\0') == name.npos;
+}
 
 bool is_foreign(const fs::path& dir) {
   return (has_file(dir / "config.json") && !has_file(dir / "config.yaml")) || is_adapter(dir) ||
@@ -127,11 +147,11 @@ bool is_file_of_weights(const fs::path& path) {
 }
 
 bool has_foreign_file(const fs::path& dir, const std::string& name) {
-  return is_plain_name(name) && has_file(dir / name);
+  return is_inner_name(name) && has_file(dir / name);
 }
 
 fs::path foreign_file(const fs::path& dir, const std::string& name) {
-  if (!is_plain_name(name)) {
+  if (!is_inner_name(name)) {
     throw CheckpointError(
         fmt::format("{}: '{}' is not the name of a file in this directory", dir.string(), excerpt(name)));
   }
@@ -170,13 +190,13 @@ nlohmann::json parse_foreign_json(const fs::path& path, const std::string& text)
 }
 
 std::map<std::string, std::string> read_small_files(const fs::path& dir) {
-  auto files = read_named(dir, kOtherFiles);
+  auto files = read_others(dir);
   files.merge(read_named(dir, hub_file_names()));
   return files;
 }
 
 std::map<std::string, std::string> other_small_files(const fs::path& dir) {
-  return read_named(dir, kOtherFiles);
+  return read_others(dir);
 }
 
 std::shared_ptr<const TensorSource> open_tensors_of_file(const fs::path& path) {

@@ -25,12 +25,15 @@ bool is_adapter(const std::filesystem::path& dir);
 /// .bin that is no text.
 bool is_file_of_weights(const std::filesystem::path& path);
 
-/// Whether the directory has a file of this name.
+/// Whether it is the name of something in a directory: not empty, ".", ".." or a path.
+bool is_plain_name(const std::string& name);
+
+/// Whether the directory has a file of this name, or in a folder of it: "1_Pooling/config.json".
 bool has_foreign_file(const std::filesystem::path& dir, const std::string& name);
 
 /// The file that `name` leads to. The files of a snapshot in the Hub's cache are links to the folder blobs
 /// beside the folder of the snapshots; other links may not leave the directory. Throws CheckpointError: it
-/// leads elsewhere, there is none, or `name` is not the plain name of a file.
+/// leads elsewhere, there is none, or `name` is neither a plain name nor one in a folder with a plain name.
 std::filesystem::path foreign_file(const std::filesystem::path& dir, const std::string& name);
 
 /// The most bytes of a file that is not one of weights.

@@ -15,6 +15,7 @@
 #include "interop/foreign_files.h"
 #include "interop/foreign_preprocessor.h"
 #include "interop/foreign_problem.h"
+#include "interop/foreign_sentences.h"
 #include "interop/foreign_source.h"
 #include "interop/foreign_tokens.h"
 #include "io/config/config_file.h"
@@ -101,6 +102,13 @@ TensorShapes shapes_of(const ModelConfig& config, const ModelPurpose& purpose) {
   return shapes;
 }
 
+/// For models of texts.
+void read_vectors(const fs::path& dir, const SmallFiles& files, Experiment& to) {
+  if (!task_type(to).layout || !files.contains("modules.json")) return;
+  read_sentence_vectors(dir, files, to);
+  to = checked_experiment(to, (dir / "modules.json").string());
+}
+
 }  // namespace
 
 ForeignDescription describe_foreign(ForeignConfig config, const ForeignGeneration& generation,
@@ -138,6 +146,7 @@ Experiment read_foreign_experiment(const fs::path& path) {
   const auto generation = read_generation(source.dir, source.files, config);
   auto experiment = describe_foreign(std::move(config), generation, source.dir).experiment;
   read_preprocessor(source.dir, source.files, experiment);
+  read_vectors(source.dir, source.files, experiment);
   return experiment;
 }
 
@@ -168,16 +177,18 @@ ForeignModel open_foreign(const fs::path& path, const fs::path& base) {
   auto config = parsed_config(source);
   const auto generation = read_generation(dir, files, config);
   auto described = describe_foreign(std::move(config), generation, dir);
-  read_preprocessor(dir, files, described.experiment);
+  auto pixels = read_preprocessor(dir, files, described.experiment);
+  read_vectors(dir, files, described.experiment);
   const auto& type = task_type(described.experiment);
   Vocabulary vocabulary;
+  vocabulary.dense = read_dense_maps(dir, files, described.experiment.embedding);
   if (type.needs_tokenizer()) {
     vocabulary.tokenizer =
         read_tokenizer(dir, files, generation, described.experiment.model.vocab_size.value_or(0));
   }
   if (type.needs_labels()) vocabulary.labels = std::move(described.labels);
   if (type.needs == VocabularyNeeds::labels_and_pixels || type.needs == VocabularyNeeds::pixels)
-    vocabulary.pixels = read_pixels(dir, files, described.experiment);
+    vocabulary.pixels = std::move(pixels);
   std::erase_if(files, [](const auto& file) { return is_hub_file(file.first); });  // the tokenizer has them
   vocabulary.foreign_files = std::move(files);
   auto task = open_task(described.experiment, vocabulary);

@@ -1,16 +1,18 @@
 #include "interop/foreign_preprocessor.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "interop/foreign_families.h"
 #include "interop/foreign_files.h"
+#include "interop/foreign_pictures.h"
 #include "interop/rules/foreign_config.h"
 #include "models/families/recordings.h"
 #include "tasks/task_type.h"
@@ -22,33 +24,26 @@ namespace fs = std::filesystem;
 using SmallFiles = std::map<std::string, std::string>;
 
 constexpr const char* kFile = "preprocessor_config.json";
+/// transformers 5 keeps the parts of a processor together.
+constexpr const char* kProcessorFile = "processor_config.json";
 /// The rate of WhisperFeatureExtractor, whose bands always end at 8 kHz.
 constexpr int64_t kWhisperRate = 16000;
 
-std::optional<ForeignConfig> read_file(const fs::path& dir, const SmallFiles& files) {
+/// The object `part` of processor_config.json, or else what preprocessor_config.json says.
+std::optional<ForeignConfig> read_processor(const fs::path& dir, const SmallFiles& files,
+                                            const std::string& part) {
+  if (const auto found = files.find(kProcessorFile); found != files.end()) {
+    const auto path = (dir / kProcessorFile).string();
+    ForeignConfig whole(path, parse_foreign_json(path, found->second));
+    auto config = whole.object(part);
+    whole.ignore({"processor_class", "tokenizer"});
+    whole.finish();
+    if (config) return config;
+  }
   const auto found = files.find(kFile);
   if (found == files.end()) return std::nullopt;
   const auto path = (dir / kFile).string();
   return ForeignConfig(path, parse_foreign_json(path, found->second));
-}
-
-void read_picture_sizes(std::optional<ForeignConfig> config, ImageConfig& images) {
-  images.size = 800;
-  images.max_size = 1333;
-  if (!config) return;
-  for (const std::string_view step : {"do_resize", "do_rescale", "do_normalize"}) config->require(step, true);
-  constexpr int64_t bilinear = 2;
-  config->require("resample", bilinear);
-  const bool has_object = config->has("size") && config->json()["size"].is_object();
-  if (has_object) {
-    auto size = *config->object("size");
-    images.size = size.integer("shortest_edge");
-    images.max_size = size.optional_integer("longest_edge");
-    size.finish();
-  } else {  // older files
-    images.size = config->integer("size", images.size);
-    images.max_size = config->optional_integer("max_size").value_or(*images.max_size);
-  }
 }
 
 /// The frames of the longest recording.
@@ -69,47 +64,70 @@ void read_recording_settings(ForeignConfig config, const ModelConfig& model, Aud
         fmt::format("recordings of this length have {:g} frames, and the model reads {}", frames, wanted));
   }
   config.require("padding_value", 0.0);
+  config.require("padding_side", "right");
   config.require("dither", 0.0);
+  config.require("feature_extractor_type", "WhisperFeatureExtractor");
+  // They follow from the others, or are about batches: transformers computes the filters again, too.
+  config.ignore({"n_samples", "nb_max_frames", "mel_filters", "return_attention_mask", "processor_class",
+                 "_processor_class", "do_normalize", "return_tensors"});
+  config.finish();
 }
 
 }  // namespace
 
-void read_preprocessor(const fs::path& dir, const SmallFiles& files, Experiment& to) {
-  const bool finds_objects = task_type(to).finds_objects;
-  if (!finds_objects && !reads_recordings(to.model)) return;
-  auto config = read_file(dir, files);
-  if (finds_objects) {
-    read_picture_sizes(config, to.data.images);
-  } else if (config) {
-    read_recording_settings(*config, to.model, to.data.audio);
+std::optional<PixelStatistics> read_preprocessor(const fs::path& dir, const SmallFiles& files,
+                                                 Experiment& to) {
+  const auto& type = task_type(to);
+  if (reads_recordings(to.model)) {
+    if (auto config = read_processor(dir, files, "feature_extractor")) {
+      const auto place = config->place();
+      read_recording_settings(*std::move(config), to.model, to.data.audio);
+      to = checked_experiment(to, place);
+    }
+    return std::nullopt;
   }
-  if (config) to = checked_experiment(to, config->place());
-}
-
-PixelStatistics read_pixels(const fs::path& dir, const SmallFiles& files, const Experiment& experiment) {
-  const int64_t n_channels = experiment.data.images.channels;
-  const auto n = static_cast<size_t>(n_channels);
-  PixelStatistics pixels{.mean = std::vector(n, 0.5), .deviation = std::vector(n, 0.5)};
-  if (task_type(experiment).finds_objects && n_channels == 3)
-    pixels = {.mean = {0.485, 0.456, 0.406}, .deviation = {0.229, 0.224, 0.225}};
-  const auto config = read_file(dir, files);
-  if (!config) return pixels;
-  try {
-    pixels.mean = config->json().value("image_mean", pixels.mean);
-    pixels.deviation = config->json().value("image_std", pixels.deviation);
-  } catch (const nlohmann::json::exception&) {
-    throw CheckpointError(
-        fmt::format("{}: image_mean and image_std are not lists of numbers", config->place()));
-  }
-  if (!can_normalize(pixels, n_channels)) {
-    throw CheckpointError(fmt::format(
-        "{}: image_mean and image_std are not a mean and a positive deviation for each of {} channels",
-        config->place(), n_channels));
-  }
+  if (type.predicts_from != PredictionInput::image_file) return std::nullopt;
+  auto& images = to.data.images;
+  auto found = read_processor(dir, files, "image_processor");
+  // Without a file a model has a processor with its own size.
+  auto config = found ? *std::move(found)
+                      : ForeignConfig((dir / kFile).string(), type.finds_objects
+                                                                  ? nlohmann::json::object()
+                                                                  : nlohmann::json{{"size", images.size}});
+  auto pixels = type.finds_objects ? read_detected_pictures(config, images) : read_square_pictures(config, images);
+  to = checked_experiment(to, config.place());
   return pixels;
 }
 
-std::optional<std::string> preprocessor_of(const Experiment& experiment) {
+namespace {
+
+/// Numbers that went through a file and back.
+bool are_close(const std::vector<double>& a, const std::vector<double>& b) {
+  constexpr double close = 1e-9;
+  return std::ranges::equal(a, b, [](double x, double y) { return std::abs(x - y) <= close; });
+}
+
+}  // namespace
+
+bool prepares_pictures_alike(const SmallFiles& files, const Experiment& experiment,
+                             const PixelStatistics& pixels) {
+  const auto& ours = experiment.data.images;
+  auto copy = experiment;
+  auto& theirs = copy.data.images = {.size = ours.size, .channels = ours.channels};
+  try {
+    const auto read = read_preprocessor({}, files, copy);
+    return read && are_close(read->mean, pixels.mean) && are_close(read->deviation, pixels.deviation) &&
+           theirs.size == ours.size && theirs.fit == ours.fit && theirs.resize_to == ours.resize_to &&
+           theirs.filter == ours.filter && theirs.transparency == ours.transparency &&
+           theirs.longest_side() == ours.longest_side() && theirs.padding == ours.padding;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+std::optional<std::string> preprocessor_of(const Experiment& experiment,
+                                           const std::optional<PixelStatistics>& pixels) {
+  if (pixels) return picture_processor_of(experiment, *pixels).dump(2) + "\n";
   if (!reads_recordings(experiment.model)) return std::nullopt;
   const auto& audio = experiment.data.audio;
   const auto refuse = [](std::string_view key, std::string_view wanted) {

@@ -1,5 +1,5 @@
 #pragma once
-// preprocessor_config.json: how pictures and recordings become inputs of a model.
+// preprocessor_config.json and processor_config.json: how pictures and recordings become inputs of a model.
 
 #include <filesystem>
 #include <map>
@@ -11,20 +11,22 @@
 
 namespace zoo {
 
-/// Sets `data.images` and `data.audio` of `to` as the file among `files` says. Without the file: the sizes of
-/// DETR's pictures are 800 pixels at the shorter side and at most 1333 at the longer one, and recordings are
-/// as Whisper reads them. Throws CheckpointError, which names the file in `dir` and its key, for what is not
-/// supported or beyond the limits of our keys.
-void read_preprocessor(const std::filesystem::path& dir, const std::map<std::string, std::string>& files,
-                       Experiment& to);
+/// Sets `data.images` and `data.audio` of `to` as the files among `files` say; returns how pixels are
+/// normalised, nothing for a task without pictures. Without the files: transformers' defaults for the family,
+/// where a ViT has squares of its own size. Throws CheckpointError, which names the file in `dir` and its key,
+/// for what is not known, not supported or beyond the limits of our keys.
+std::optional<PixelStatistics> read_preprocessor(const std::filesystem::path& dir,
+                                                 const std::map<std::string, std::string>& files,
+                                                 Experiment& to);
 
-/// How the file normalises pixels. Without it, DETR's have the statistics of ImageNet, and those of others
-/// are between -1 and 1. Throws CheckpointError.
-PixelStatistics read_pixels(const std::filesystem::path& dir, const std::map<std::string, std::string>& files,
-                            const Experiment& experiment);
+/// Whether files of a directory say what a model of pictures that came from it reads now: a training may have
+/// had other keys of data.images.
+bool prepares_pictures_alike(const std::map<std::string, std::string>& files, const Experiment& experiment,
+                             const PixelStatistics& pixels);
 
-/// The file for a model that reads recordings, as transformers.WhisperFeatureExtractor has it; nothing for
-/// other models. Throws ConfigError if WhisperFeatureExtractor cannot make the same inputs.
-std::optional<std::string> preprocessor_of(const Experiment& experiment);
+/// preprocessor_config.json for a model that reads pictures, with their statistics, or recordings; nothing for
+/// other models. Throws ConfigError if no processor of transformers makes the same inputs.
+std::optional<std::string> preprocessor_of(const Experiment& experiment,
+                                           const std::optional<PixelStatistics>& pixels);
 
 }  // namespace zoo

@@ -163,6 +163,21 @@ uint32_t file_type(const TensorSource& tensors, std::optional<ExportedType> type
   return most == plain_block_type(torch::kBFloat16).id ? mostly_bf16 : most;
 }
 
+/// Sets the pooling of an encoder's vectors. Throws ConfigError for vectors that llama.cpp does not make.
+void set_pooling(const GgufArchitecture& architecture, const EmbeddingConfig& embedding, GgufMetadata& to) {
+  if (architecture.body != GgufBody::encoder) return;
+  const auto pooling = embedding.pooling.empty() ? EmbeddingPooling::mean : embedding.pooling.front();
+  const auto* const found = std::ranges::find(kGgufPoolings, name_of(pooling));
+  if (embedding.pooling.size() > 1 || found == kGgufPoolings.end() || !embedding.dense.empty()) {
+    throw ConfigError(fmt::format(
+        "llama.cpp makes vectors by mean, cls or last alone, and embedding says {}: change it in config.yaml",
+        to_text(embedding)));
+  }
+  const auto key =
+      std::ranges::find(to, architecture.name + ".pooling_type", [](const auto& entry) { return entry.first; });
+  if (key != to.end()) key->second = static_cast<uint32_t>(found - kGgufPoolings.begin());
+}
+
 }  // namespace
 
 bool is_gguf_name(const fs::path& path) { return has_extension(path, {".gguf"}); }
@@ -184,6 +199,7 @@ std::string export_gguf(const fs::path& path, const Task& task,
   if (type == ExportedType::q8_0 || type == ExportedType::q4_0)
     metadata.emplace_back("general.quantization_version", uint32_t{2});
   for (auto& key : gguf_keys_of(architecture, config)) metadata.push_back(std::move(key));
+  set_pooling(architecture, task.experiment().embedding, metadata);
   for (auto& key : gguf_keys_of(vocabulary_of(architecture, task, config.at("vocab_size"))))
     metadata.push_back(std::move(key));
   check_keys(architecture, metadata, config, task);

@@ -55,6 +55,7 @@ void describe(ConfigVisitor& v, Experiment& c) {
   v.field("model", c.model, "The architecture.");
   v.field("training", c.training, "How it is trained.");
   v.field("generation", c.generation, "Defaults for zoo generate.");
+  v.field("embedding", c.embedding, "How zoo embed makes vectors of texts.");
 }
 
 void validate(const Experiment& c, const Complain& complain) {
@@ -62,6 +63,7 @@ void validate(const Experiment& c, const Complain& complain) {
   validate(c.model, within("model", complain));
   validate(c.training, within("training", complain));
   validate(c.generation, within("generation", complain));
+  validate(c.embedding, within("embedding", complain));
 
   const bool has_controls = std::ranges::any_of(c.name, [](unsigned char byte) { return byte < 0x20; });
   if (c.name.empty() || c.name.front() == '.' || c.name.find('/') != c.name.npos || has_controls) {

@@ -1,5 +1,6 @@
 #pragma once
-// A whole configuration: the data, the model, how to train it, and how to generate from it.
+// A whole configuration: the data, the model, how to train it, and how to generate from it or
+// make vectors.
 
 #include <filesystem>
 #include <optional>
@@ -11,6 +12,7 @@
 #include "generation/generation_config.h"
 #include "io/config/registry.h"
 #include "models/families/model_keys.h"
+#include "tasks/embedding_config.h"
 #include "tasks/training_config.h"
 
 namespace zoo {
@@ -23,6 +25,7 @@ struct Experiment {
   ModelConfig model;
   TrainingConfig training;
   GenerationConfig generation;
+  EmbeddingConfig embedding;
 };
 void describe(ConfigVisitor& v, Experiment& c);
 /// Checks each part, and whether the parts fit together.

@@ -22,9 +22,9 @@ Rectangle random_window(const ImageShape& shape, double min_area, CounterRandom&
           .width = width};
 }
 
-AnnotatedImage resized_to(AnnotatedImage picture, int64_t shorter, int64_t longest) {
+AnnotatedImage resized_to(AnnotatedImage picture, int64_t shorter, const ImageConfig& config) {
   const auto from = picture.image.shape;
-  picture.image = resized_to_fit(picture.image, shorter, longest);
+  picture.image = resized_to_fit(picture.image, shorter, config);
   const double x = static_cast<double>(picture.image.shape.width) / static_cast<double>(from.width),
                y = static_cast<double>(picture.image.shape.height) / static_cast<double>(from.height);
   for (auto& object : picture.objects) {
@@ -37,21 +37,23 @@ AnnotatedImage resized_to(AnnotatedImage picture, int64_t shorter, int64_t longe
 }  // namespace
 
 ImageShape size_to_fit(const ImageShape& shape, int64_t shorter, int64_t longest) {
-  const int64_t least = std::min(shape.height, shape.width), most = std::max(shape.height, shape.width);
-  int64_t size = shorter;
-  if (most * size > longest * least) {
-    size =
-        std::max<int64_t>(1, std::llround(static_cast<double>(longest * least) / static_cast<double>(most)));
-  }
-  const auto scaled = [&](int64_t side) {
-    return side == least ? size : std::min(longest, size * side / least);
-  };
-  return {.channels = shape.channels, .height = scaled(shape.height), .width = scaled(shape.width)};
+  const auto least = static_cast<double>(std::min(shape.height, shape.width)),
+             most = static_cast<double>(std::max(shape.height, shape.width));
+  auto size = static_cast<double>(shorter);
+  // The longer side follows from the shorter one before that is rounded, to the bit as in transformers.
+  if (most / least * size > static_cast<double>(longest)) size = static_cast<double>(longest) * least / most;
+  const auto rounded = std::max<int64_t>(1, static_cast<int64_t>(std::nearbyint(size)));
+  if (rounded == std::min(shape.height, shape.width)) return shape;
+  const auto other = std::clamp<int64_t>(static_cast<int64_t>(size * most / least), 1, longest);
+  const bool is_wide = shape.height <= shape.width;
+  return {.channels = shape.channels,
+          .height = is_wide ? rounded : other,
+          .width = is_wide ? other : rounded};
 }
 
-Image resized_to_fit(const Image& image, int64_t shorter, int64_t longest) {
-  const auto size = size_to_fit(image.shape, shorter, longest);
-  return resized(image, whole(image.shape), size.height, size.width);
+Image resized_to_fit(const Image& image, int64_t shorter, const ImageConfig& config) {
+  const auto size = size_to_fit(image.shape, shorter, config.longest_side());
+  return resized(image, whole(image.shape), size.height, size.width, config.filter);
 }
 
 AnnotatedImage cut_out(const AnnotatedImage& picture, const Rectangle& part) {
@@ -88,11 +90,11 @@ AnnotatedImage augmented(AnnotatedImage picture, const ImageConfig& config, Coun
   if (random.uniform() < augment.flip) picture = flipped(std::move(picture));
   const auto least = std::llround(static_cast<double>(config.size) * augment.min_scale);
   const int64_t shorter = least + random.below(config.size - least + 1);
-  return resized_to(std::move(picture), shorter, config.longest_side());
+  return resized_to(std::move(picture), shorter, config);
 }
 
 AnnotatedImage fitted(AnnotatedImage picture, const ImageConfig& config) {
-  return resized_to(std::move(picture), config.size, config.longest_side());
+  return resized_to(std::move(picture), config.size, config);
 }
 
 }  // namespace zoo

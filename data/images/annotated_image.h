@@ -17,10 +17,11 @@ struct AnnotatedImage {
 };
 
 /// The size of a picture whose shorter side becomes `shorter` pixels, or less if the longer side would have
-/// more than `longest`: as in DETR.
+/// more than `longest`: to the pixel as transformers.DetrImageProcessor, in which rounding of the shorter side
+/// can leave the longer one some pixels off `longest`.
 ImageShape size_to_fit(const ImageShape& shape, int64_t shorter, int64_t longest);
-/// The picture in this size.
-Image resized_to_fit(const Image& image, int64_t shorter, int64_t longest);
+/// The picture in this size, with the longest side and the filter of `config`.
+Image resized_to_fit(const Image& image, int64_t shorter, const ImageConfig& config);
 
 /// A part of the picture. Boxes are cut at its edges. Objects of which it has less than a quarter of the box
 /// are left out.

@@ -72,7 +72,7 @@ Image AnnotatedImages::image(int64_t index) const {
 
 Image AnnotatedImages::read(int64_t index) const {
   const auto& picture = at(index);
-  Image image = read_image(picture.file, Follow::links, n_channels_);
+  Image image = read_image(picture.file, Follow::links, n_channels_, transparency_);
   if (image.shape.height != picture.shape.height || image.shape.width != picture.shape.width) {
     throw DataError(fmt::format("{}: has {} x {} pixels, but is described as {} x {}", picture.file.string(),
                                 image.shape.width, image.shape.height, picture.shape.width,
@@ -118,7 +118,7 @@ void AnnotatedImages::keep(const std::vector<int64_t>& indices) {
 
 AnnotatedImages read_marked_images(const DataConfig& config, Split split,
                                    const std::vector<std::string>& labels) {
-  AnnotatedImages images(config.images.channels);
+  AnnotatedImages images(config.images.channels, config.images.transparency);
   for (const auto& name : files_to_read(config, split)) images.add_coco(coco_path(name), labels);
   if (is_shared(config, split)) images.keep(random_share(config, split, images.size()));
   if (images.size() == 0)

@@ -15,7 +15,8 @@ namespace zoo {
 /// Pictures of a split, each with its objects. Pictures are decoded when they are asked for.
 class AnnotatedImages {
  public:
-  explicit AnnotatedImages(int64_t n_channels) : n_channels_(n_channels) {}
+  explicit AnnotatedImages(int64_t n_channels, Transparency transparency = Transparency::white)
+      : n_channels_(n_channels), transparency_(transparency) {}
 
   int64_t size() const { return std::ssize(pictures_); }
   /// Thread-safe. Throws DataError if the file cannot be decoded, or has another size than its description
@@ -44,6 +45,7 @@ class AnnotatedImages {
   Image read(int64_t index) const;
 
   int64_t n_channels_;
+  Transparency transparency_;
   std::vector<Picture> pictures_;
 };
 

@@ -4,6 +4,9 @@
 #include <cmath>
 #include <utility>
 
+#include <fmt/format.h>
+
+#include "base/error.h"
 #include "data/images/rand_augment.h"
 
 namespace zoo {
@@ -36,6 +39,27 @@ ImageShape scaled_to(const ImageShape& shape, int64_t size) {
   return {.channels = shape.channels, .height = scaled(shape.height), .width = scaled(shape.width)};
 }
 
+/// The shape of an image before the middle is cut out of it.
+ImageShape resized_shape(const ImageShape& shape, const ImageConfig& config) {
+  const int64_t side = config.resized_side();
+  switch (config.fit) {
+    case PictureFit::cut:
+      return scaled_to(shape, side);
+    case PictureFit::squeeze:
+      return {.channels = shape.channels, .height = side, .width = side};
+    default:
+      return shape;
+  }
+}
+
+/// A square in the middle, which may be larger than the image.
+Rectangle middle_of(const ImageShape& shape, int64_t size) {
+  const auto begin = [size](int64_t side) {
+    return side >= size ? (side - size) / 2 : -((size - side + 1) / 2);
+  };
+  return {.top = begin(shape.height), .left = begin(shape.width), .height = size, .width = size};
+}
+
 /// A number from Beta(alpha, alpha) (Jöhnk 1964).
 double symmetric_beta(double alpha, CounterRandom& random) {
   for (;;) {
@@ -55,26 +79,36 @@ void flip(Image& image) {
   }
 }
 
-Image fitted(const Image& image, int64_t size) {
-  const auto to = scaled_to(image.shape, size);
-  return resized_window(image, to.height, to.width,
-                        {(to.height - size) / 2, (to.width - size) / 2, size, size});
+Image fitted(const Image& image, const ImageConfig& config) {
+  const int64_t size = config.size;
+  const auto& shape = image.shape;
+  if (config.fit == PictureFit::exact && (shape.height != size || shape.width != size)) {
+    throw DataError(fmt::format("{} x {} pixels, and the model reads {} x {} alone (data.images.fit is exact)",
+                                shape.width, shape.height, size, size));
+  }
+  const auto to = resized_shape(shape, config);
+  return resized_window(image, to.height, to.width, middle_of(to, size), config.filter);
 }
 
-Box fitted_part(const ImageShape& shape, int64_t size) {
-  const auto to = scaled_to(shape, size);
+Box fitted_part(const ImageShape& shape, const ImageConfig& config) {
+  const auto to = resized_shape(shape, config);
+  const auto middle = middle_of(to, config.size);
+  const auto size = static_cast<double>(config.size);
   const double down = static_cast<double>(shape.height) / static_cast<double>(to.height),
                across = static_cast<double>(shape.width) / static_cast<double>(to.width);
-  return {.x = static_cast<double>((to.width - size) / 2) * across,
-          .y = static_cast<double>((to.height - size) / 2) * down,
-          .width = static_cast<double>(size) * across,
-          .height = static_cast<double>(size) * down};
+  return {.x = static_cast<double>(middle.left) * across,
+          .y = static_cast<double>(middle.top) * down,
+          .width = size * across,
+          .height = size * down};
 }
 
-Image augmented(const Image& image, int64_t size, const AugmentConfig& options, CounterRandom& random) {
+Image augmented(const Image& image, const ImageConfig& config, CounterRandom& random) {
+  const auto& options = config.augment;
+  const int64_t size = config.size;
   Image result = options.min_crop_area
-                     ? resized(image, random_part(image.shape, *options.min_crop_area, random), size, size)
-                     : fitted(image, size);
+                     ? resized(image, random_part(image.shape, *options.min_crop_area, random), size, size,
+                               config.filter)
+                     : fitted(image, config);
   if (const int64_t padding = options.crop_padding; padding > 0) {
     const int64_t top = random.below(2 * padding + 1) - padding,
                   left = random.below(2 * padding + 1) - padding;

@@ -14,16 +14,16 @@ namespace zoo {
 /// Exchanges left and right.
 void flip(Image& image);
 
-/// The image as it is evaluated: resized until its shorter side is `size`, and the middle size × size of
-/// that.
-Image fitted(const Image& image, int64_t size);
+/// The image as it is evaluated, size × size, as config.fit says. Throws DataError, which says the size and
+/// not the name of the image, if `fit` is exact and the image has another size.
+Image fitted(const Image& image, const ImageConfig& config);
 
 /// The part of an image of this shape that fitted() shows, in its pixels.
-Box fitted_part(const ImageShape& shape, int64_t size);
+Box fitted_part(const ImageShape& shape, const ImageConfig& config);
 
-/// The image as it is trained on, size × size: cut, flipped and changed (rand_augment) as `options` says.
-/// Equal random numbers give equal images.
-Image augmented(const Image& image, int64_t size, const AugmentConfig& options, CounterRandom& random);
+/// The image as it is trained on, size × size: cut, flipped and changed (rand_augment) as config.augment
+/// says. Equal random numbers give equal images. Throws as fitted().
+Image augmented(const Image& image, const ImageConfig& config, CounterRandom& random);
 
 /// A rectangle to erase, or none, with options.erasing; for images of height × width.
 std::optional<Rectangle> rectangle_to_erase(int64_t height, int64_t width, const AugmentConfig& options,

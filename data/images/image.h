@@ -11,7 +11,7 @@ namespace zoo {
 struct Image {
   ImageShape shape;
   std::vector<uint8_t> pixels;    // empty: only the shape is wanted, of whatever is made of the image
-  bool has_transparency = false;  // parts of the file were transparent, and are on white here
+  bool has_transparency = false;  // parts of the file were transparent, and are on white here (Transparency)
 };
 
 /// The brightness of a pixel (ITU-R 601-2, as in PIL).

@@ -42,7 +42,7 @@ class ImageBatches final : public PlannedBatches {
       const int64_t example = examples[static_cast<size_t>(b)];
       if (!used.has(b)) continue;
       if (!shuffled()) {
-        write_normalised(fitted(images_.image(example), size), statistics_, to);
+        write_normalised(fitted(images_.image(example), config_), statistics_, to);
         continue;
       }
       CounterRandom random(
@@ -73,7 +73,7 @@ class ImageBatches final : public PlannedBatches {
 
   void write_augmented(int64_t example, CounterRandom& random, float* to) const {
     const int64_t size = config_.size;
-    write_normalised(augmented(images_.image(example), size, config_.augment, random), statistics_, to);
+    write_normalised(augmented(images_.image(example), config_, random), statistics_, to);
     const auto erased = rectangle_to_erase(size, size, config_.augment, random);
     if (!erased) return;
     // 0 is the mean of all pixels.

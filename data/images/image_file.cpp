@@ -111,10 +111,10 @@ void check_size(int64_t height, int64_t width, const DecodingLimits& limits) {
 }
 
 Image decode_image(std::string_view bytes, std::string_view name, int64_t n_channels,
-                   const DecodingLimits& limits) {
+                   const DecodingLimits& limits, Transparency transparency) {
   try {
     auto pixels = decode(bytes, limits);
-    const bool has_transparency = put_on_white(pixels);
+    const bool has_transparency = transparency == Transparency::white && put_on_white(pixels);
     Image image = image_of(pixels, n_channels);
     image.has_transparency = has_transparency;
     return image;
@@ -123,8 +123,9 @@ Image decode_image(std::string_view bytes, std::string_view name, int64_t n_chan
   }
 }
 
-Image read_image(const std::filesystem::path& path, Follow follow, int64_t n_channels) {
-  return decode_image(read_file(path, follow, kMostImageBytes), path.string(), n_channels);
+Image read_image(const std::filesystem::path& path, Follow follow, int64_t n_channels,
+                 Transparency transparency) {
+  return decode_image(read_file(path, follow, kMostImageBytes), path.string(), n_channels, {}, transparency);
 }
 
 Image read_of_set(int64_t index, int64_t n, const std::function<Image(int64_t)>& read) {

@@ -48,7 +48,7 @@ Image LabelledImages::image(int64_t index) const {
 
 Image LabelledImages::read(int64_t index) const {
   const auto& entry = at(index);
-  if (!entry.array) return read_image(entry.file, Follow::links, n_channels_);
+  if (!entry.array) return read_image(entry.file, Follow::links, n_channels_, transparency_);
   const int64_t height = entry.array->sizes[1], width = entry.array->sizes[2], n = height * width;
   const auto first = entry.array->values.begin() + entry.index * n;
   Image image{.shape = {.channels = 1, .height = height, .width = width}, .pixels = {first, first + n}};
@@ -120,7 +120,7 @@ void LabelledImages::keep(const std::vector<int64_t>& indices) {
 }
 
 LabelledImages read_images(const DataConfig& config, Split split, Problem problem) {
-  LabelledImages images(config.images.channels);
+  LabelledImages images(config.images.channels, config.images.transparency);
   for (const auto& name : files_to_read(config, split)) {
     const auto path = data_file_or_directory(name);
     std::error_code ignored;

@@ -18,7 +18,8 @@ namespace zoo {
 /// are in memory, others are decoded when they are asked for.
 class LabelledImages {
  public:
-  explicit LabelledImages(int64_t n_channels) : n_channels_(n_channels) {}
+  explicit LabelledImages(int64_t n_channels, Transparency transparency = Transparency::white)
+      : n_channels_(n_channels), transparency_(transparency) {}
 
   int64_t size() const { return std::ssize(entries_); }
   const std::string& label(int64_t index) const { return at(index).label; }
@@ -55,6 +56,7 @@ class LabelledImages {
   Image read(int64_t index) const;
 
   int64_t n_channels_;
+  Transparency transparency_;
   std::vector<Entry> entries_;
   std::vector<std::string> notes_;
 };

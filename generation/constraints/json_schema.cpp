@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <optional>
 #include <set>
 #include <span>
@@ -30,10 +31,10 @@ constexpr auto kTypes =
     std::to_array<std::string_view>({"object", "array", "string", "integer", "number", "boolean", "null"});
 constexpr auto kAnnotations = std::to_array<std::string_view>(
     {"title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly", "$schema", "$id",
-     "$comment", "$defs", "definitions", "additionalProperties"});
+     "$comment", "$defs", "definitions"});
 constexpr auto kKeywords = std::to_array<std::string_view>(
-    {"type", "enum", "const", "anyOf", "oneOf", "allOf", "$ref", "properties", "required", "items",
-     "minItems", "maxItems", "minLength", "maxLength", "pattern"});
+    {"type", "enum", "const", "anyOf", "oneOf", "allOf", "$ref", "properties", "required",
+     "additionalProperties", "items", "minItems", "maxItems", "minLength", "maxLength", "pattern"});
 
 template <class List>
 bool has(const List& list, std::string_view word) {
@@ -44,7 +45,11 @@ bool has(const List& list, std::string_view word) {
 struct Place {
   std::string path;
 
-  Place of(std::string_view key) const { return {path + "/" + excerpt(key, 40)}; }
+  Place of(std::string_view key) const {
+    std::string token;
+    for (const char c : excerpt(key, 40)) token += c == '~' ? "~0" : c == '/' ? "~1" : std::string(1, c);
+    return {path + "/" + token};
+  }
   Place of(size_t index) const { return {fmt::format("{}/{}", path, index)}; }
   [[noreturn]] void fail(const std::string& problem) const {
     throw DataError(fmt::format("{}: {}", path.empty() ? "/" : path, problem));
@@ -120,6 +125,37 @@ Expression within_string(const Expression& expression) {
   return result;
 }
 
+/// The inside of every JSON string but these, which are sorted, from their character `begin` on.
+Expression other_names(std::span<const std::u32string> names, size_t begin) {
+  const auto any = Expression::repeated(within_string(CodePoints::all()), 0, Expression::kNoLimit);
+  if (names.empty()) return any;
+  const bool may_end = names.front().size() > begin;
+  std::vector<Expression> ways;
+  std::vector<CodeRange> used;
+  for (auto first = names.begin() + (may_end ? 0 : 1); first != names.end();) {
+    const char32_t c = (*first)[begin];
+    const auto last = std::find_if(first, names.end(), [&](const auto& name) { return name[begin] != c; });
+    used.push_back({c, c});
+    ways.push_back(Expression::sequence(
+        {within_string(CodePoints({{c, c}})), other_names(std::span(first, last), begin + 1)}));
+    first = last;
+  }
+  ways.push_back(Expression::sequence({within_string(CodePoints(used).complement()), any}));
+  auto result = Expression::alternatives(std::move(ways));
+  return may_end ? Expression::optional(std::move(result)) : result;
+}
+
+Expression other_names(const Texts& names) {
+  std::set<std::u32string> sorted;
+  for (const auto& name : names) {
+    std::u32string characters;
+    for (size_t at = 0; at < name.size();) characters += next_code_point(name, at);
+    sorted.insert(std::move(characters));
+  }
+  const std::vector<std::u32string> list(sorted.begin(), sorted.end());
+  return other_names(std::span(list), 0);
+}
+
 Expression digits(int64_t least, int64_t most) {
   return Expression::repeated(Expression::one_of(CodePoints({{U'0', U'9'}})), least, most);
 }
@@ -173,7 +209,8 @@ class SchemaReader {
   static void stands_alone(const Schema& schema, std::string_view keyword,
                            std::span<const std::string_view> with, const Place& at) {
     for (const auto& [key, value] : schema.items()) {
-      if (key != keyword && has(kKeywords, key) && !has(with, key))
+      const bool says_nothing = key == "additionalProperties" && !has_more(schema);
+      if (key != keyword && has(kKeywords, key) && !has(with, key) && !says_nothing)
         at.fail(fmt::format("'{}' beside '{}' is not supported", key, keyword));
     }
   }
@@ -238,7 +275,7 @@ class SchemaReader {
       } else {
         std::ranges::for_each(type, add);
       }
-    } else if (schema.contains("properties") || schema.contains("required")) {
+    } else if (schema.contains("properties") || schema.contains("required") || has_more(schema)) {
       result = {"object"};
     } else if (schema.contains("items")) {
       result = {"array"};
@@ -272,7 +309,27 @@ class SchemaReader {
     return names;
   }
 
-  /// Those that are required, and any of the others, in their order.
+  /// Whether an object has members beside its properties. Without a schema for them they are left out, which
+  /// every other value of the keyword allows.
+  static bool has_more(const Schema& schema) {
+    const auto found = schema.find("additionalProperties");
+    return found != schema.end() && found->is_object() && !found->empty();
+  }
+
+  /// Any number of members beside the properties, each after ", ".
+  std::pair<Expression, Expression> more_members(const Schema& schema, const Place& at) {
+    Texts names;
+    if (schema.contains("properties")) {
+      for (const auto& [name, value] : schema["properties"].items()) names.push_back(name);
+    }
+    auto member = Expression::sequence({Expression::text("\""), other_names(names), Expression::text("\": "),
+                                        read(schema["additionalProperties"], at.of("additionalProperties"))});
+    auto others = Expression::repeated(Expression::sequence({Expression::text(", "), member}), 0,
+                                       Expression::kNoLimit);
+    return {Expression::sequence({std::move(member), others}), std::move(others)};
+  }
+
+  /// Those that are required, and any of the others, in their order; then those beside the properties.
   Expression read_object(const Schema& schema, const Place& at) {
     if (schema.contains("properties") && !schema["properties"].is_object())
       at.of("properties").fail("must be an object");
@@ -287,6 +344,11 @@ class SchemaReader {
     }
     // From the back: `later` are the members that follow others, `first` all that the object can have.
     Expression later, first;
+    if (has_more(schema)) {
+      auto [all, others] = more_members(schema, at);
+      first = Expression::optional(std::move(all));
+      later = std::move(others);
+    }
     for (size_t i = members.size(); i-- > 0;) {
       auto& [member, is_required] = members[i];
       auto begins = Expression::sequence({member, later});
@@ -352,18 +414,63 @@ class SchemaReader {
     return Expression::sequence({Expression::text("\""), std::move(inside), Expression::text("\"")});
   }
 
-  /// The schema to which $ref leads.
+  /// The schema to which $ref leads: a JSON pointer within the document (RFC 6901) as the fragment of a URI.
   const Schema& referenced(const Schema& reference, const Place& at) const {
     if (!reference.is_string()) at.fail("must be a text");
     const auto text = reference.get<std::string>();
-    for (const std::string_view folder : {"$defs", "definitions"}) {
-      const auto beginning = fmt::format("#/{}/", folder);
-      if (!text.starts_with(beginning) || !root_.contains(folder)) continue;
-      const auto name = text.substr(beginning.size());
-      if (root_[folder].is_object() && root_[folder].contains(name)) return root_[folder][name];
+    const auto pointer = text.starts_with('#') ? decoded_fragment(std::string_view(text).substr(1)) : std::nullopt;
+    const Schema* found = pointer && (pointer->empty() || pointer->starts_with('/')) ? &root_ : nullptr;
+    for (size_t begin = 1; found && begin <= pointer->size();) {
+      const auto end = std::min(pointer->find('/', begin), pointer->size());
+      found = at_token(*found, std::string_view(*pointer).substr(begin, end - begin));
+      begin = end + 1;
     }
-    at.fail(fmt::format("'{}' leads nowhere: write #/$defs/NAME with one of the names in $defs",
-                        excerpt(text, 60)));
+    if (!found) {
+      at.fail(fmt::format("'{}' leads nowhere: write a place in this schema, such as #/$defs/NAME",
+                          excerpt(text, 60)));
+    }
+    return *found;
+  }
+
+  /// The member of an object or a list that a token of a JSON pointer names; null if there is none.
+  static const Schema* at_token(const Schema& value, std::string_view token) {
+    if (value.is_array()) {
+      size_t index = value.size();
+      const auto [end, error] = std::from_chars(token.data(), token.data() + token.size(), index);
+      const bool is_good = error == std::errc() && end == token.data() + token.size() && index < value.size();
+      return is_good ? &value[index] : nullptr;
+    }
+    std::string name;
+    for (size_t i = 0; i < token.size(); ++i) {
+      const bool is_escape = token[i] == '~' && i + 1 < token.size();
+      if (is_escape && token[i + 1] == '0') {
+        name += '~', ++i;
+      } else if (is_escape && token[i + 1] == '1') {
+        name += '/', ++i;
+      } else {
+        name += token[i];
+      }
+    }
+    const auto found = value.is_object() ? value.find(name) : value.end();
+    return value.is_object() && found != value.end() ? &*found : nullptr;
+  }
+
+  /// A fragment without its %XX; nothing if one of them is no number.
+  static std::optional<std::string> decoded_fragment(std::string_view fragment) {
+    std::string text;
+    for (size_t i = 0; i < fragment.size(); ++i) {
+      if (fragment[i] != '%') {
+        text += fragment[i];
+        continue;
+      }
+      unsigned value = 0;
+      const auto digits = fragment.substr(i + 1, 2);
+      const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value, 16);
+      if (digits.size() != 2 || error != std::errc() || end != digits.data() + 2) return std::nullopt;
+      text += static_cast<char>(value);
+      i += 2;
+    }
+    return text;
   }
 
   Expression read_reference(const Schema& reference, const Place& at) {

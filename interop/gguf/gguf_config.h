@@ -1,7 +1,9 @@
 #pragma once
 // The keys of a GGUF file that describe the model, as a config.json, and back.
 
+#include <array>
 #include <optional>
+#include <string_view>
 
 #include <nlohmann/json.hpp>
 #include <torch/types.h>
@@ -30,5 +32,8 @@ GgufMetadata gguf_keys_of(const GgufArchitecture& architecture, const nlohmann::
 /// The numbers by which llama.cpp divides the frequencies of rotary positions, as float32: rope_scaling of
 /// the type llama3 (https://arxiv.org/abs/2407.21783). Nothing for another scaling.
 std::optional<torch::Tensor> rotary_divisors(const nlohmann::json& config);
+
+/// The poolings that llama.cpp has, by their numbers in a file; 0 is none.
+inline constexpr std::array<std::string_view, 4> kGgufPoolings = {"", "mean", "cls", "last"};
 
 }  // namespace zoo

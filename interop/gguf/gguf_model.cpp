@@ -61,6 +61,23 @@ nlohmann::json config_of(const GgufFile& file, const GgufKeys& keys, const GgufA
   return config_of_gguf(architecture, keys, facts_of(file, architecture));
 }
 
+/// config.json, and where the file has another pooling than the mean, the files that say so in
+/// sentence-transformers' form.
+std::map<std::string, std::string> config_files(const GgufKeys& keys, const GgufArchitecture& architecture,
+                                                const nlohmann::json& config) {
+  std::map<std::string, std::string> files{{"config.json", config.dump()}};
+  const auto key = architecture.name + ".pooling_type";
+  const int64_t pooling = keys.has(key) ? keys.integer(key) : 0;
+  if (architecture.body != GgufBody::encoder || pooling < 2) return files;
+  const auto modules = nlohmann::json::array(
+      {{{"path", ""}, {"type", "sentence_transformers.models.Transformer"}},
+       {{"path", "1_Pooling"}, {"type", "sentence_transformers.models.Pooling"}}});
+  files.emplace("modules.json", modules.dump());
+  const char* const mode = pooling == 2 ? "cls" : "lasttoken";
+  files.emplace("1_Pooling/config.json", nlohmann::json{{"pooling_mode", mode}, {"include_prompt", true}}.dump());
+  return files;
+}
+
 }  // namespace
 
 GgufModel open_gguf(const std::filesystem::path& path) {
@@ -69,14 +86,15 @@ GgufModel open_gguf(const std::filesystem::path& path) {
   const auto& architecture = architecture_of(keys);
   const auto config = config_of(*file, keys, architecture);
   GgufModel model{.files = tokenizer_files(keys), .tensors = tensors_of_gguf(file, architecture, config)};
-  model.files.emplace("config.json", config.dump());
+  model.files.merge(config_files(keys, architecture, config));
   return model;
 }
 
 std::map<std::string, std::string> gguf_config(const std::filesystem::path& path) {
   const GgufFile file(path);
   const GgufKeys keys(path.string(), file.metadata());
-  return {{"config.json", config_of(file, keys, architecture_of(keys)).dump()}};
+  const auto& architecture = architecture_of(keys);
+  return config_files(keys, architecture, config_of(file, keys, architecture));
 }
 
 std::map<std::string, std::string> gguf_tokenizer(const std::filesystem::path& path) {

@@ -119,6 +119,13 @@ std::vector<int64_t> ForeignConfig::integer_or_integers(std::string_view key) {
   return value->is_array() ? integers(key) : std::vector{integer(key)};
 }
 
+std::vector<double> ForeignConfig::number_or_numbers(std::string_view key) {
+  const auto* value = find(key);
+  if (!value) return {};
+  return value->is_array() ? list<double>(key, is_number, "expected a list of numbers")
+                           : std::vector{number(key)};
+}
+
 std::optional<ForeignConfig> ForeignConfig::object(std::string_view key) {
   const auto* value = find(key);
   if (!value) return std::nullopt;

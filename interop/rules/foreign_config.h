@@ -37,6 +37,7 @@ class ForeignConfig {
   std::vector<double> numbers(std::string_view key);
   /// A number or a list of numbers; empty if the key is missing or null.
   std::vector<int64_t> integer_or_integers(std::string_view key);
+  std::vector<double> number_or_numbers(std::string_view key);
   /// An object, nothing if the key is missing or null. Its keys are accounted for by the result, not by this
   /// object.
   std::optional<ForeignConfig> object(std::string_view key);

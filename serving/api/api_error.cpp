@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
+#include "generation/prompt.h"
 #include "serving/service_error.h"
 
 namespace zoo {
@@ -53,6 +54,8 @@ ApiError as_api_error(const std::exception_ptr& problem) {
     const bool is_unknown = error.problem() == ServiceProblem::unknown_model;
     return {status_of(error.problem()), error.what(), is_unknown ? "model" : "",
             is_unknown ? "model_not_found" : ""};
+  } catch (const TextTooLongError& error) {
+    return {400, error.what(), "", "context_length_exceeded"};
   } catch (const CheckpointError& error) {
     return {500, error.what()};
   } catch (const Error& error) {

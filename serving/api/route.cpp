@@ -8,6 +8,10 @@
 
 namespace zoo {
 
+nlohmann::ordered_json usage_of_reading(int64_t n_tokens) {
+  return {{"prompt_tokens", n_tokens}, {"total_tokens", n_tokens}};
+}
+
 void answer_with_model(const ApiContext& context, const ApiCall& call, const std::string& model,
                        Ability ability, std::function<ModelAnswer(const ServedModel& model)> work) {
   const auto reply = call.reply;
@@ -17,16 +21,18 @@ void answer_with_model(const ApiContext& context, const ApiCall& call, const std
   reply->note({.model = model});
   context.service.with_model(
       model,
-      [ability, reply, fail, work = std::move(work)](const std::shared_ptr<ModelWorker>& worker) {
+      [ability, model, reply, fail, work = std::move(work)](const std::shared_ptr<ModelWorker>& worker) {
         worker->model().require(ability);
         // The job must not keep the worker, which waits for its jobs.
         const auto cancellation = worker->post(
-            [reply, fail, work, served = worker->shared_model()](const std::exception_ptr& problem) {
+            [reply, fail, work, model, served = worker->shared_model()](const std::exception_ptr& problem) {
               try {
                 if (problem) std::rethrow_exception(problem);
                 const auto answer = work(*served);
                 if (!answer) return JobState::has_more;
-                send_json(*reply, *answer);
+                reply->note(
+                    {.model = model, .tokens_in = answer->tokens_in, .tokens_out = answer->tokens_out});
+                send_json(*reply, answer->document);
               } catch (...) {
                 fail(std::current_exception());
               }

@@ -1,6 +1,7 @@
 #pragma once
 // A route of the API, and what its function gets.
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -45,8 +46,15 @@ struct Route {
   std::function<void(const ApiContext& context, const ApiCall& call)> answer;
 };
 
+/// An answer with the tokens that the log counts.
+struct CountedAnswer {
+  nlohmann::ordered_json document;
+  int64_t tokens_in = 0, tokens_out = 0;
+};
 /// An answer, or nothing as long as there is more to do.
-using ModelAnswer = std::optional<nlohmann::ordered_json>;
+using ModelAnswer = std::optional<CountedAnswer>;
+/// What answers call usage: {"prompt_tokens", "total_tokens"} of a request that only reads.
+nlohmann::ordered_json usage_of_reading(int64_t n_tokens);
 /// How many texts are worked on between two steps of a model.
 inline constexpr size_t kTextsAtOnce = 8;
 

@@ -16,10 +16,8 @@ constexpr double kLeastLogprob = -9999;
 
 double finite(double logprob) { return std::max(logprob, kLeastLogprob); }
 
-/// How many characters begin in `bytes`.
-int64_t count_beginnings(const std::string& bytes) {
-  return std::ranges::count_if(bytes, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
-}
+/// Whether a character begins with this byte.
+bool is_beginning(char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }
 
 Json alternatives(const CompletionToken& token, const Tokenizer& tokenizer) {
   auto list = Json::array();
@@ -75,10 +73,13 @@ Json completion_logprobs(const std::vector<CompletionToken>& tokens, const Token
     }
     tops.push_back(token.logprob ? std::move(top) : Json(nullptr));
     lists.push_back(std::move(list));
-    offsets.push_back(offset);
+    const auto bytes =
+        bytes_of_token(tokenizer, token.id, offset == 0 ? TokenPlace::first : TokenPlace::later);
+    // A token that begins within a character stands where the character does.
+    const bool goes_on = !bytes.empty() && !is_beginning(bytes.front());
+    offsets.push_back(goes_on ? std::max<int64_t>(offset - 1, 0) : offset);
     ids.push_back(token.id);
-    offset += count_beginnings(
-        bytes_of_token(tokenizer, token.id, offset == 0 ? TokenPlace::first : TokenPlace::later));
+    offset += std::ranges::count_if(bytes, is_beginning);
   }
   return {{"tokens", std::move(texts)},      {"token_logprobs", std::move(logprobs)},
           {"top_logprobs", std::move(tops)}, {"text_offset", std::move(offsets)},

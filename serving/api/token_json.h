@@ -25,7 +25,8 @@ std::string as_utf8(const std::string& text);
 
 /// What completions call logprobs: {"tokens", "token_logprobs", "top_logprobs", "text_offset"}, and beside
 /// them "token_ids" and "top", a list of {"id", "token", "logprob"} for each token, because two tokens may
-/// have one text. `offset`: characters of the text before the tokens; it is moved on.
+/// have one text. `offset`: characters of the text before the tokens; it is moved on. A token of later
+/// bytes of a character has the place of that character.
 nlohmann::ordered_json completion_logprobs(const std::vector<CompletionToken>& tokens,
                                            const Tokenizer& tokenizer, int64_t& offset);
 

@@ -9,7 +9,6 @@
 #include "base/error.h"
 #include "data/images/augment.h"
 #include "data/images/image_batches.h"
-#include "data/images/image_file.h"
 #include "data/images/image_set.h"
 #include "data/prefetch.h"
 #include "models/inference_scope.h"
@@ -121,9 +120,9 @@ ImageInputs ImageClassification::read_inputs(const std::vector<std::string>& fil
   const auto& config = experiment().data.images;
   ImageInputs inputs;
   inputs.batch = make_batch(std::ssize(files), [&](int64_t i) {
-    const auto image = read_image(files[static_cast<size_t>(i)], Follow::everything, config.channels);
-    inputs.shown.push_back(fitted_part(image.shape, config.size));
-    return fitted(image, config.size);
+    auto [image, shown] = read_fitted(files[static_cast<size_t>(i)], config);
+    inputs.shown.push_back(shown);
+    return image;
   });
   return inputs;
 }
@@ -138,10 +137,10 @@ std::vector<Prediction> ImageClassification::predict(Model& model, const std::ve
     std::vector<Image> images;
     std::vector<Prediction> found;
     for (size_t i = begin; i < end; ++i) {
-      const auto image = read_input(inputs[i], config.channels, options);
-      if (!image) continue;
-      images.push_back(fitted(*image, config.size));
-      found.push_back({.input = inputs[i], .on_white = image->has_transparency});
+      auto read = read_input(inputs[i], options, [&](const auto& file) { return read_fitted(file, config); });
+      if (!read) continue;
+      found.push_back({.input = inputs[i], .on_white = read->image.has_transparency});
+      images.push_back(std::move(read->image));
     }
     if (!images.empty()) {
       const auto rows = outputs(model, make_batch(std::ssize(images), [&](int64_t i) {
@@ -167,7 +166,7 @@ std::vector<Sample> ImageClassification::samples(Model& model, const std::vector
   const auto set = read_images(experiment().data, Split::valid, problem());
   const int64_t n = std::min(n_samples, set.size());
   const auto rows = outputs(
-      model, make_batch(n, [&](int64_t i) { return fitted(set.image(i), experiment().data.images.size); }));
+      model, make_batch(n, [&](int64_t i) { return fitted(set.image(i), experiment().data.images); }));
   for (int64_t i = 0; i < n; ++i) {
     Prediction prediction;
     say(rows[i], problem(), labels(), prediction);

@@ -4,9 +4,7 @@
 #include <torch/types.h>
 
 #include "base/error.h"
-#include "data/images/augment.h"
 #include "data/images/image_batches.h"
-#include "data/images/image_file.h"
 #include "tasks/images/image_task.h"
 #include "tasks/library_tasks.h"
 #include "tasks/task.h"
@@ -41,9 +39,9 @@ class ImageFeatures final : public Task {
     auto images = torch::empty({std::ssize(files), config.channels, config.size, config.size});
     ImageInputs inputs;
     for (int64_t i = 0; i < std::ssize(files); ++i) {
-      const auto image = read_image(files[static_cast<size_t>(i)], Follow::everything, config.channels);
-      inputs.shown.push_back(fitted_part(image.shape, config.size));
-      write_normalised(fitted(image, config.size), *vocabulary().pixels, images[i].mutable_data_ptr<float>());
+      const auto [image, shown] = read_fitted(files[static_cast<size_t>(i)], config);
+      inputs.shown.push_back(shown);
+      write_normalised(image, *vocabulary().pixels, images[i].mutable_data_ptr<float>());
     }
     inputs.batch.fields = {{fields::kImages, std::move(images)}};
     return inputs;

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
+#include "data/images/augment.h"
 #include "data/images/image_file.h"
 #include "models/families/vit.h"
 
@@ -52,13 +52,18 @@ std::vector<std::string> notes_on_fit(const Experiment& experiment) {
                   patch, rest, size, size - rest + patch)};
 }
 
-std::optional<Image> read_input(const std::string& file, int64_t n_channels, const PredictOptions& options) {
+Image read_picture(const std::string& file, const ImageConfig& config) {
+  return read_image(file, Follow::everything, config.channels, config.transparency);
+}
+
+FittedImage read_fitted(const std::string& file, const ImageConfig& config) {
+  const auto picture = read_picture(file, config);
   try {
-    return read_image(file, Follow::everything, n_channels);
+    auto image = fitted(picture, config);
+    image.has_transparency = picture.has_transparency;
+    return {.image = std::move(image), .shown = fitted_part(picture.shape, config)};
   } catch (const DataError& error) {
-    if (!options.on_unreadable) throw;
-    options.on_unreadable(error.what());
-    return std::nullopt;
+    throw DataError(fmt::format("{}: {}", file, error.what()));
   }
 }
 

@@ -7,6 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
+#include "data/image_config.h"
+#include "data/images/box.h"
 #include "data/images/image.h"
 #include "data/images/pixel_statistics.h"
 #include "io/config/describe.h"
@@ -29,9 +32,28 @@ void validate_fit(const Experiment& experiment, const Complain& complain);
 /// Remarks for people about images that a model sees in part only.
 std::vector<std::string> notes_on_fit(const Experiment& experiment);
 
-/// The image of a file that a task predicts from; none if it cannot be read and the options want to be told.
-/// Throws DataError otherwise.
-std::optional<Image> read_input(const std::string& file, int64_t n_channels, const PredictOptions& options);
+/// The image of a file, in its own size. Throws DataError.
+Image read_picture(const std::string& file, const ImageConfig& config);
+/// The same, fitted() to the inputs of the model.
+struct FittedImage {
+  Image image;
+  Box shown;  // the part of the picture, in its pixels
+};
+FittedImage read_fitted(const std::string& file, const ImageConfig& config);
+
+/// read(file), of a file that a task predicts from; none if that throws DataError and the options want to be
+/// told.
+template <class Read>
+auto read_input(const std::string& file, const PredictOptions& options, Read read)
+    -> std::optional<decltype(read(file))> {
+  try {
+    return read(file);
+  } catch (const DataError& error) {
+    if (!options.on_unreadable) throw;
+    options.on_unreadable(error.what());
+    return std::nullopt;
+  }
+}
 
 /// The mean and deviation of the pixels of training images. Adds a note if some have transparent parts.
 PixelStatistics measure_training_pixels(int64_t n_images, const std::function<Image(int64_t)>& image_of,

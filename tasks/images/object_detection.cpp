@@ -67,8 +67,9 @@ Box in_pixels(const double* shares, const ImageShape& picture) {
           .height = shares[3] * height};
 }
 
-/// The part of a box within a picture. A model may suggest more, and is evaluated with all of it.
-Box within(const Box& box, const ImageShape& picture) {
+/// The part of a box within a picture, in pixels. A model may suggest more, which is neither shown nor measured.
+Box in_picture(const double* shares, const ImageShape& picture) {
+  const auto box = in_pixels(shares, picture);
   const auto width = static_cast<double>(picture.width), height = static_cast<double>(picture.height);
   const double left = std::clamp(box.x, 0.0, width), top = std::clamp(box.y, 0.0, height);
   return {.x = left,
@@ -149,7 +150,7 @@ class FoundObjects {
       for (int64_t q = 0; q < rows_.size(1); ++q, numbers += kWidth) {
         detected.push_back({.image = i,
                             .category = static_cast<int64_t>(numbers[1]),
-                            .box = in_pixels(numbers + 2, pictures.shape(i)),
+                            .box = in_picture(numbers + 2, pictures.shape(i)),
                             .score = numbers[0]});
       }
     }
@@ -217,7 +218,7 @@ std::vector<LabelledBox> ObjectDetection::labelled(const QueryObjects& objects,
     result.push_back(
         {.label = labels().at(label),
          .score = objects.scores.const_data_ptr<double>()[q],
-         .box = within(in_pixels(objects.boxes.const_data_ptr<double>() + 4 * q, picture), picture),
+         .box = in_picture(objects.boxes.const_data_ptr<double>() + 4 * q, picture),
          .query = q});
   }
   std::ranges::stable_sort(result, std::greater(), &LabelledBox::score);
@@ -229,7 +230,7 @@ ImageInputs ObjectDetection::input_of(const std::vector<Image>& pictures) const 
   ImageInputs inputs;
   std::vector<Image> read;
   for (const auto& picture : pictures) {
-    read.push_back(resized_to_fit(picture, config.size, config.longest_side()));
+    read.push_back(resized_to_fit(picture, config.size, config));
     inputs.shown.push_back({.width = static_cast<double>(picture.shape.width),
                             .height = static_cast<double>(picture.shape.height)});
   }
@@ -240,7 +241,7 @@ ImageInputs ObjectDetection::input_of(const std::vector<Image>& pictures) const 
 ImageInputs ObjectDetection::read_inputs(const std::vector<std::string>& files) const {
   std::vector<Image> pictures;
   for (const auto& file : files)
-    pictures.push_back(read_image(file, Follow::everything, experiment().data.images.channels));
+    pictures.push_back(read_picture(file, experiment().data.images));
   return input_of(pictures);
 }
 
@@ -262,7 +263,8 @@ std::vector<Prediction> ObjectDetection::predict(Model& model, const std::vector
   std::vector<Prediction> predictions;
   int64_t n_read = 0;
   for (const auto& input : inputs) {
-    if (const auto picture = read_input(input, experiment().data.images.channels, options)) {
+    const auto read = [&](const auto& file) { return read_picture(file, experiment().data.images); };
+    if (const auto picture = read_input(input, options, read)) {
       predictions.push_back(predict_one(model, input, input_of({*picture})));
       predictions.back().on_white = picture->has_transparency;
     }

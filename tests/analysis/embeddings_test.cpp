@@ -39,7 +39,8 @@ const std::vector<Case> kCases = {
 
 std::vector<EmbeddingPooling> poolings_of(const Case& c) {
   std::vector<EmbeddingPooling> poolings = {EmbeddingPooling::mean, EmbeddingPooling::cls,
-                                            EmbeddingPooling::last};
+                                            EmbeddingPooling::last, EmbeddingPooling::max,
+                                            EmbeddingPooling::weighted_mean, EmbeddingPooling::mean_sqrt_len};
   if (c.architecture == Architecture::encoder && c.head == HeadKind::classification)
     poolings.push_back(EmbeddingPooling::pooler);
   return poolings;
@@ -71,6 +72,14 @@ torch::Tensor expected(Model& model, const TokenIds& ids, EmbeddingPooling pooli
       return hidden[0];
     case EmbeddingPooling::last:
       return hidden[std::ssize(ids) - 1];
+    case EmbeddingPooling::max:
+      return std::get<0>(hidden.max(0));
+    case EmbeddingPooling::weighted_mean: {
+      const auto places = torch::arange(1, std::ssize(ids) + 1, torch::kFloat);
+      return places.matmul(hidden) / places.sum();
+    }
+    case EmbeddingPooling::mean_sqrt_len:
+      return hidden.sum(0) / std::sqrt(static_cast<double>(ids.size()));
     case EmbeddingPooling::pooler:
       break;
   }
@@ -99,7 +108,7 @@ TEST(Embeddings, OfManyTextsAreAsOneByOne) {
       std::vector<int64_t> progress;
       const auto together =
           embed(*model, *tokenizer, texts,
-                {.layout = c.layout, .pooling = pooling, .on_progress = [&](int64_t done, int64_t) {
+                {.layout = c.layout, .pooling = {pooling}, .on_progress = [&](int64_t done, int64_t) {
                    progress.push_back(done);
                  }});
       ASSERT_EQ(together.vectors.sizes(), (std::vector<int64_t>{std::ssize(texts), kWidth}));
@@ -122,7 +131,7 @@ TEST(Embeddings, OfATokenizerWithoutPaddingAreTheSame) {
   const Case decoder = kCases[2];
   const auto model = model_of(decoder, *tokenizer);
   const auto vectors =
-      embed(*model, *tokenizer, {"abc", "ponmlk"}, {.pooling = EmbeddingPooling::last}).vectors;
+      embed(*model, *tokenizer, {"abc", "ponmlk"}, {.pooling = {EmbeddingPooling::last}}).vectors;
   EXPECT_TRUE(close(vectors[0], expected(*model, tokenizer->encode("abc"), EmbeddingPooling::last), 1e-5));
 }
 
@@ -202,9 +211,9 @@ TEST(Embeddings, OfARunFollowItsTask) {
     const auto options = embed_options(run);
     EXPECT_EQ(options.layout, layout);
     EXPECT_EQ(options.max_length, 24);
-    EXPECT_EQ(options.pooling, pooling);
-    EXPECT_EQ(embed_options(run, EmbeddingPooling::cls).pooling, EmbeddingPooling::cls);
-    const auto message = message_of<UsageError>([&] { embed_options(run, EmbeddingPooling::pooler); });
+    EXPECT_EQ(options.pooling, std::vector{pooling});
+    EXPECT_EQ(embed_options(run, {EmbeddingPooling::cls}).pooling, std::vector{EmbeddingPooling::cls});
+    const auto message = message_of<UsageError>([&] { embed_options(run, {EmbeddingPooling::pooler}); });
     EXPECT_THAT(message, HasSubstr(has_pooler ? "no error" : "this model has no pooler"));
     EXPECT_EQ(embed(run.model(), run.tokenizer(), {"sun", "rain and sea"}, options).vectors.size(0), 2);
   }

@@ -79,7 +79,7 @@ TEST(Crops, HaveTheAreaThatIsAsked) {
     Crops crops;
     for (uint64_t seed = 0; seed < 300; ++seed) {
       CounterRandom random({seed});
-      crops.add(sides_shown(augmented(ramp(), 32, {.min_crop_area = least}, random)));
+      crops.add(sides_shown(augmented(ramp(), {.size = 32, .augment = {.min_crop_area = least}}, random)));
     }
     EXPECT_GT(crops.least_area, least - 0.06);
     EXPECT_LT(crops.least_area, least + 0.06);

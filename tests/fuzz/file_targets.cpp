@@ -109,8 +109,8 @@ void read_image_bytes(const std::string& input) {
   constexpr int64_t size = 224, longest = 384;
   for (const int64_t n_channels : {1, 3}) {
     const Image image = decode_image(input, "fuzzed", n_channels, limits);
-    fitted(image, size);
-    resized_to_fit(image, size, longest);
+    fitted(image, {.size = size});
+    resized_to_fit(image, size, {.max_size = longest});
   }
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <set>
 
 #include <nlohmann/json.hpp>
 #include <torch/types.h>
@@ -72,14 +73,38 @@ const std::map<std::string, std::string>& companion_configs() {
 "position_embedding_type": "sine", "d_model": 24, "encoder_layers": 1, "decoder_layers": 1,
 "encoder_attention_heads": 4, "decoder_attention_heads": 4, "encoder_ffn_dim": 22, "decoder_ffn_dim": 22,
 "backbone_config": {"model_type": "resnet", "out_features": ["stage4"], "layer_type": "basic",
-"depths": [2, 2, 2, 2], "hidden_sizes": [4, 8, 16, 32], "embedding_size": 4}})"}};
+"depths": [2, 2, 2, 2], "hidden_sizes": [4, 8, 16, 32], "embedding_size": 4}})"},
+      {"vit", R"({"architectures": ["ViTForImageClassification"], "model_type": "vit", "hidden_size": 8,
+"num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8, "image_size": 16, "patch_size": 4,
+"id2label": {"0": "cat", "1": "dog"}})"}};
   return configs;
+}
+
+/// The files of sentence vectors, which stand beside a gpt2; each is fuzzed beside the others.
+const std::map<std::string, std::string>& sentence_files() {
+  static const std::map<std::string, std::string> files = {
+      {"modules.json",
+       R"([{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
+{"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},
+{"idx": 2, "name": "2", "path": "2_Dense", "type": "sentence_transformers.base.modules.dense.Dense", "kwargs": []},
+{"idx": 3, "name": "3", "path": "3_Normalize", "type": "sentence_transformers.models.Normalize"}])"},
+      {"1_Pooling/config.json",
+       R"({"word_embedding_dimension": 8, "pooling_mode_cls_token": true, "pooling_mode_mean_tokens": true,
+"pooling_mode_max_tokens": false, "pooling_mode_mean_sqrt_len_tokens": false, "include_prompt": false})"},
+      {"2_Dense/config.json",
+       R"({"in_features": 16, "out_features": 3, "bias": true,
+"activation_function": "torch.nn.modules.activation.Tanh", "module_input_name": "sentence_embedding"})"},
+      {"sentence_bert_config.json", R"({"max_seq_length": 5, "do_lower_case": true})"},
+      {"config_sentence_transformers.json",
+       R"({"__version__": {"pytorch": "2.0"}, "prompts": {"query": "q: "}, "default_prompt_name": "query",
+"similarity_fn_name": "cosine", "model_type": "SentenceTransformer"})"}};
+  return files;
 }
 
 /// A file that says how a model generates or how its inputs are made: a line with the kind of model and the
 /// file's name, and its content.
 Seeds companion_seeds() {
-  return {R"(gpt2 generation_config.json
+  Seeds seeds = {R"(gpt2 generation_config.json
 {"do_sample": true, "temperature": 0.7, "top_k": 3, "top_p": 0.9, "min_p": 0.1, "typical_p": 0.8,
 "num_beams": 2, "num_beam_groups": 2, "diversity_penalty": 0.5, "length_penalty": 2.0, "early_stopping": "never",
 "repetition_penalty": 1.1, "no_repeat_ngram_size": 3, "min_new_tokens": 1, "max_new_tokens": 5,
@@ -105,20 +130,37 @@ Seeds companion_seeds() {
 "do_normalize": true, "resample": 2, "size": {"shortest_edge": 64, "longest_edge": 90}, "image_mean": [0.4, 0.4, 0.4],
 "image_std": [0.2, 0.2, 0.2], "format": "coco_detection"})",
           R"(detr preprocessor_config.json
-{"size": 64, "max_size": 90, "image_mean": [0.4, 0.4, 0.4]})"};
+{"size": 64, "max_size": 90, "image_mean": [0.4, 0.4, 0.4]})",
+          R"(vit preprocessor_config.json
+{"image_processor_type": "CLIPImageProcessor", "do_resize": true, "size": {"shortest_edge": 20}, "resample": 3,
+"do_center_crop": true, "crop_size": {"height": 16, "width": 16}, "do_rescale": true, "rescale_factor": 0.0039,
+"do_normalize": true, "image_mean": [0.5, 0.5, 0.5], "image_std": 0.5, "do_convert_rgb": true})",
+          R"(vit processor_config.json
+{"image_processor": {"image_processor_type": "ViTImageProcessor", "size": {"height": 16, "width": 16}},
+"processor_class": "Processor"})"};
+  for (const auto& [name, content] : sentence_files()) seeds.push_back("gpt2 " + name + "\n" + content);
+  return seeds;
 }
 
 /// Opens a model of the kind that the first line names, with this file beside its config.json.
 void read_companion(const fs::path& work, const std::string& input) {
+  static const std::set<std::string> companions = {"generation_config.json", "preprocessor_config.json",
+                                                   "processor_config.json"};
   const size_t end = std::min(input.find('\n'), input.size());
   const std::string line = input.substr(0, end);
   const auto found = std::ranges::find_if(companion_configs(), [&](const auto& config) {
-    return line == config.first + " generation_config.json" ||
-           line == config.first + " preprocessor_config.json";
+    return line.starts_with(config.first + " ") &&
+           (companions.contains(line.substr(config.first.size() + 1)) ||
+            (config.first == "gpt2" && sentence_files().contains(line.substr(config.first.size() + 1))));
   });
   if (found == companion_configs().end()) throw CheckpointError("no such companion");
   const auto dir = work / found->first;
-  for (const char* name : {"generation_config.json", "preprocessor_config.json"}) fs::remove(dir / name);
+  for (const auto& name : companions) fs::remove(dir / name);
+  for (const auto& [name, content] : sentence_files()) {
+    if (found->first != "gpt2") break;
+    fs::create_directories((dir / name).parent_path());
+    write_file_atomically(dir / name, content);
+  }
   write_file_atomically(dir / line.substr(found->first.size() + 1),
                         input.substr(std::min(end + 1, input.size())));
   read_foreign_experiment(dir);
@@ -163,7 +205,7 @@ std::vector<Target> hub_targets(const testing::TempDir& work, const fs::path& so
     write_file_atomically(companions / kind / "tokenizer.json", kTinyTokenizer);
   }
   targets.push_back(
-      {"companions", "generation_config.json and preprocessor_config.json beside config.json", mutate_request,
+      {"companions", "generation_config.json, preprocessor_config.json, modules.json and others beside config.json", mutate_request,
        [companions](const std::string& input) { read_companion(companions, input); }, companion_seeds()});
   targets.push_back({"index", "model.safetensors.index.json: where the tensors of a model are", mutate_text,
                      [sharded](const std::string& input) {

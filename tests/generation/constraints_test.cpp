@@ -169,11 +169,13 @@ TEST(RegularExpression, SaysWhatIsWrongAndWhere) {
               HasSubstr("more than 200000 states"));
 }
 
+/// Whether a text is one of those that a schema describes.
+bool described(std::string_view schema, std::string_view text) {
+  Automaton automaton(parse_json_schema(schema), CodePoints::all());
+  return matches(automaton, text);
+}
+
 TEST(JsonSchema, DescribesTexts) {
-  const auto described = [](std::string_view schema, std::string_view text) {
-    Automaton automaton(parse_json_schema(schema), CodePoints::all());
-    return matches(automaton, text);
-  };
   const auto* const object = R"({"type": "object", "properties": {"a": {"type": "integer"},
       "b": {"type": "null"}, "c": {"type": "boolean"}}, "required": ["b"]})";
   for (const std::string text : {R"({"b": null})", R"({"a": -12, "b": null})", R"({"b": null, "c": true})",
@@ -206,6 +208,45 @@ TEST(JsonSchema, DescribesTexts) {
   EXPECT_FALSE(described(R"({"type": "number"})", ".5"));
   EXPECT_FALSE(described(R"({"type": "integer", "enum": [1.5, 7, "a"]})", "1.5"));
   EXPECT_TRUE(described(R"({"type": "integer", "enum": [1.5, 7, "a"]})", "7"));
+}
+
+// RFC 6901: "~1" is "/", "~0" is "~"; a reference is the fragment of a URI.
+TEST(JsonSchema, ReferencesLeadToAnyPlace) {
+  EXPECT_TRUE(described(R"({"$defs": {"a/b": {"const": 1}}, "$ref": "#/$defs/a~1b"})", "1"));
+  EXPECT_TRUE(described(R"({"$defs": {"~1": {"const": 2}}, "$ref": "#/$defs/~01"})", "2"));
+  EXPECT_TRUE(described(R"({"$defs": {"a b": {"const": 3}}, "$ref": "#/%24defs/a%20b"})", "3"));
+  const auto* const twins =
+      R"({"properties": {"a": {"anyOf": [{"const": 1}, {"const": 2}]}, "b": {"$ref": "#/properties/a"},
+"c": {"$ref": "#/properties/a/anyOf/1"}}, "required": ["a", "b", "c"]})";
+  EXPECT_TRUE(described(twins, R"({"a": 1, "b": 2, "c": 2})"));
+  EXPECT_FALSE(described(twins, R"({"a": 1, "b": 2, "c": 1})"));
+  for (const char* const place : {"#/properties/b", "#/properties/a/anyOf/2", "#properties", "other#/a", "#/%2"}) {
+    const auto schema = std::string(R"({"properties": {"a": {"anyOf": [{"const": 1}]}, "c": {"$ref": ")") + place +
+                        R"("}}})";
+    EXPECT_THAT(message_of<DataError>([&] { parse_json_schema(schema); }), HasSubstr("leads nowhere")) << place;
+  }
+  EXPECT_THAT(message_of<DataError>([] { parse_json_schema(R"({"items": {"$ref": "#"}})"); }),
+              HasSubstr("contains itself"));
+}
+
+TEST(JsonSchema, MapsAreFilled) {
+  const auto* const map = R"({"type": "object", "additionalProperties": {"type": "integer"}})";
+  for (const char* const value : {"{}", R"({"a": 1})", R"({"": 0, "b\"c": -2, "ä": 30})"})
+    EXPECT_TRUE(described(map, value)) << value;
+  for (const char* const value : {R"({"a": "1"})", R"({"a": 1, })", R"({a: 1})"})
+    EXPECT_FALSE(described(map, value)) << value;
+  EXPECT_TRUE(described(R"({"additionalProperties": {"type": "null"}})", R"({"x": null})"));
+  // Members beside the properties follow them and have other names.
+  const auto* const both = R"({"properties": {"ab": {"type": "string"}, "a": {"type": "string"}}, "required": ["a"],
+"additionalProperties": {"type": "integer"}})";
+  for (const char* const value :
+       {R"({"a": "x"})", R"({"a": "x", "b": 1})", R"({"ab": "", "a": "x", "abc": 1, "": 2, "\n": 3, "aa": 4})"})
+    EXPECT_TRUE(described(both, value)) << value;
+  for (const char* const value : {R"({"b": 1})", R"({"a": "x", "a": 1})", R"({"a": "x", "ab": 1})", R"({"b": 1, "a": "x"})"})
+    EXPECT_FALSE(described(both, value)) << value;
+  for (const char* const closed : {"false", "true", "{}"})
+    EXPECT_FALSE(described(std::string(R"({"type": "object", "additionalProperties": )") + closed + "}", R"({"a": 1})"));
+  EXPECT_TRUE(described(R"({"anyOf": [{"const": 1}], "additionalProperties": false})", "1"));
 }
 
 TEST(JsonSchema, SaysWhatIsWrongAndWhere) {

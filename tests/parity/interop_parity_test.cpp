@@ -14,6 +14,7 @@
 #include <torch/types.h>
 
 #include "analysis/contacts.h"
+#include "analysis/embeddings.h"
 #include "analysis/text_layout.h"
 #include "checkpoints/import_run.h"
 #include "checkpoints/run.h"
@@ -421,6 +422,27 @@ INSTANTIATE_TEST_SUITE_P(Of, ExportsOfVersion,
                          [](const auto& test) {
                            return test.param == Transformers::newest ? "newest" : "version_4";
                          });
+
+TEST_F(ForeignExports, MakeTheVectorsOfSentenceTransformers) {
+  constexpr int n_cases = 10;
+  const TempDir dir;
+  const auto originals = file("gpt2_0").parent_path();
+  // SENTENCES of reference_interop.py.
+  const std::vector<std::string> texts = {"The cat sat on it.", "a dog", "You don't know?"};
+  for (int i = 0; i < n_cases; ++i) {
+    const auto name = "sentence_" + std::to_string(i);
+    import_run(originals / name, dir.path() / "runs" / name);
+    export_run(dir.path() / "runs" / name, dir.path() / "exports" / name);
+    const auto expected = SafetensorsFile(originals / (name + ".safetensors")).tensor("vectors");
+    for (const auto& place : {originals, dir.path() / "runs", dir.path() / "exports"}) {
+      SCOPED_TRACE((place / name).string());
+      const auto run = Run::open(place / name);
+      const auto options = embed_options(run);
+      EXPECT_EQ(options.max_length, 32);
+      expect_close(embed(run.model(), run.tokenizer(), texts, options).vectors, expected, "vectors", kTolerance);
+    }
+  }
+}
 
 /// Trains two steps of `task` from a foreign directory; returns what the training says first.
 std::string started_from(const std::filesystem::path& directory, const std::string& task,

@@ -259,7 +259,7 @@ TEST_F(ModelParity, BertEmbeddings) {
                     .segments = reference.input("segments")};
   for (const auto pooling :
        {EmbeddingPooling::mean, EmbeddingPooling::cls, EmbeddingPooling::last, EmbeddingPooling::pooler})
-    reference.expect_output(std::string(name_of(pooling)), pooled_states(*model, batch, pooling));
+    reference.expect_output(std::string(name_of(pooling)), pooled_states(*model, batch, {pooling}));
 }
 
 TEST_F(ModelParity, OriginalTransformer) {

@@ -318,6 +318,92 @@ def bert(out):
         encoded(out, f"bert_{seed}", model_class, config, word_pieces(), seed)
 
 
+def dense(vectors, weight, bias, activation):
+    return activation(torch.nn.functional.linear(vectors, weight, bias))
+
+
+def sentence_vectors(out):
+    """Vectors of SENTENCES by the definitions of sentence-transformers, one text at a time."""
+    from transformers import BertConfig, BertModel
+
+    names = ["cls", "max", "mean", "mean_sqrt_len_tokens", "weightedmean", "lasttoken"]
+
+    def pooled(hidden, name, begin):
+        tokens, places = hidden[begin:], torch.arange(begin + 1, len(hidden) + 1, dtype=hidden.dtype)
+        return {
+            "cls": lambda: tokens[0],
+            "max": lambda: tokens.max(0).values,
+            "mean": lambda: tokens.mean(0),
+            "mean_sqrt_len_tokens": lambda: tokens.sum(0) / len(tokens) ** 0.5,
+            "weightedmean": lambda: (tokens * places[:, None]).sum(0) / places.sum(),
+            "lasttoken": lambda: tokens[-1],
+        }[name]()
+
+    # Poolings, activation of a dense map or none, norm, prompt and whether it is pooled, older or newer files.
+    cases = [([name], None, False, "", True, True) for name in names]
+    cases += [(["mean", "cls"], None, True, "", True, True), (["max", "lasttoken"], "Tanh", True, "the cat: ", False, False)]
+    cases += [(["mean"], "GELU", False, "a dog ", True, False), (["weightedmean", "cls"], "Identity", True, "it ", False, True)]
+    for number, (poolings, activation, is_unit, prompt, include_prompt, is_old) in enumerate(cases):
+        torch.manual_seed(number)
+        config = BertConfig(
+            vocab_size=200, hidden_size=12, num_hidden_layers=2, num_attention_heads=2, intermediate_size=13,
+            max_position_embeddings=40,
+        )  # fmt: skip
+        name, tokenizer = f"sentence_{number}", word_pieces()
+        model = write_model(out, name, random_weights(BertModel(config)), tokenizer, torch.float32, sharded=False)
+        directory = out / name
+        places = {kind: "sentence_transformers.models" for kind in ("Transformer", "Pooling", "Dense", "Normalize")}
+        if not is_old:
+            places = {kind: f"sentence_transformers.base.modules.{kind.lower()}" for kind in places}
+            places["Pooling"] = "sentence_transformers.sentence_transformer.modules.pooling"
+        modules = [("", "Transformer"), ("1_Pooling", "Pooling")]
+        used = [each for each in names if each in poolings] if is_old else poolings
+        keys = {each: f"pooling_mode_{each if each in ('mean_sqrt_len_tokens', 'lasttoken') else each + '_token' + ('' if each == 'cls' else 's')}" for each in names}  # fmt: skip
+        files = {"1_Pooling/config.json": {"include_prompt": include_prompt} | (
+            {"word_embedding_dimension": 12, **{keys[each]: each in poolings for each in names}} if is_old
+            else {"embedding_dimension": 12, "pooling_mode": poolings if len(poolings) > 1 else poolings[0]}
+        )}  # fmt: skip
+        weights = {}
+        if activation:
+            modules.append(("2_Dense", "Dense"))
+            width = 12 * len(poolings)
+            weights = {"linear.weight": torch.randn(7, width) / 5, "linear.bias": torch.randn(7) / 5}
+            files["2_Dense/config.json"] = {
+                "in_features": width, "out_features": 7, "bias": True,
+                "activation_function": f"torch.nn.modules.activation.{activation}" if activation != "Identity"
+                else "torch.nn.modules.linear.Identity",
+            }  # fmt: skip
+        if is_unit:
+            modules.append((f"{len(modules)}_Normalize", "Normalize"))
+        files["modules.json"] = [
+            {"idx": i, "name": str(i), "path": path, "type": f"{places[kind]}.{kind}"}
+            for i, (path, kind) in enumerate(modules)
+        ]  # fmt: skip
+        files["sentence_bert_config.json"] = {"max_seq_length": 32, "do_lower_case": False}
+        files["config_sentence_transformers.json"] = {
+            "__version__": {"sentence_transformers": "3.0.0"}, "similarity_fn_name": "cosine",
+            "prompts": {"query": prompt, "other": "x"}, "default_prompt_name": "query" if prompt else None,
+        }  # fmt: skip
+        for path, _ in modules:
+            (directory / path).mkdir(exist_ok=True)
+        for path, content in files.items():
+            (directory / path).write_text(json.dumps(content))
+        if weights:
+            save_file(weights, directory / "2_Dense" / "model.safetensors", {"format": "pt"})
+        begin = 0 if include_prompt or not prompt else len(tokenizer(prompt).input_ids) - 1
+        vectors = []
+        for text in SENTENCES:
+            with torch.no_grad():
+                hidden = model(torch.tensor([tokenizer(prompt + text).input_ids])).last_hidden_state[0]
+            vectors.append(torch.cat([pooled(hidden, each, begin) for each in used]))
+        vectors = torch.stack(vectors)
+        if weights:
+            vectors = dense(vectors, *weights.values(), getattr(torch.nn, activation)())
+        if is_unit:
+            vectors = torch.nn.functional.normalize(vectors)
+        save_file({"vectors": contiguous(vectors)}, out / f"{name}.safetensors")
+
+
 def roberta(out):
     from transformers import RobertaConfig, RobertaForMaskedLM, RobertaForSequenceClassification
 
@@ -930,7 +1016,7 @@ def as_published(out):
 
 CASES = [
     gpt2, llama, mistral, qwen, gemma, decoder_classifiers, bert, roberta, big_bird, distilbert, token_classifiers,
-    longformer, esm, t5, bart, bart_classifier, marian, vit, detr, whisper, as_published,
+    sentence_vectors, longformer, esm, t5, bart, bart_classifier, marian, vit, detr, whisper, as_published,
 ]  # fmt: skip
 
 # What the table of docs/hub.md says of a family beside what is compared; made by scripts/make_hub_table.py.
@@ -947,8 +1033,7 @@ REMARKS = {
     "longer ones transformers takes the first block for each random one. The pooler that its classes do not use is not "
     "written",
     "marian": "one vocabulary for both languages (`vocab.json`, `source.spm`, `target.spm`)",
-    "detr": "names of timm and of transformers; a picture that is much longer than wide may be a pixel larger or smaller",
+    "detr": "names of timm and of transformers",
     "whisper": "without a language in `generation_config.json`, outputs begin as English ones: `generation.start_tokens` "
     "names other tokens; a recording has at most 30 seconds",
-    "vit": "pictures are cut to a square here, squeezed there",
 }

@@ -1,9 +1,13 @@
 """Reference logits, losses and gradients of vision models, from transformers."""
 
+import importlib
 import io
+import json
 
 import numpy as np
+import PIL
 import torch
+import transformers
 from PIL import Image, ImageOps
 from reference import linear, normal_, plain, write_case
 from safetensors.torch import save_file
@@ -176,4 +180,95 @@ def image_files(out):
     save_file(tensors, out / "image_files.safetensors")
 
 
-CASES = [vit, mixer, image_files]
+FILTERS = ["nearest", "lanczos", "bilinear", "bicubic", "box", "hamming"]  # by their numbers
+
+
+def resized(out):
+    """Pictures in other sizes, as Pillow makes them of bytes: FILTER/FROM/TO."""
+    generator = np.random.default_rng(11)
+    tensors = {}
+    for height, width in ((5, 7), (64, 48), (20, 20), (37, 150), (1, 33), (33, 1)):
+        picture = Image.fromarray(generator.integers(0, 256, (height, width, 3), dtype=np.uint8))
+        name = f"{height}x{width}"
+        tensors[f"pictures/{name}"] = torch.from_numpy(np.array(picture)).permute(2, 0, 1).contiguous()
+        for number, kind in enumerate(FILTERS):
+            for to_height, to_width in ((20, 20), (9, 70), (64, 13), (1, 1), (33, 33)):
+                changed = np.array(picture.resize((to_width, to_height), number))
+                tensors[f"{kind}/{name}/{to_height}x{to_width}"] = torch.from_numpy(changed).permute(2, 0, 1).contiguous()
+    # Older versions take rows and columns in another order, which rounds some pixels to the other side.
+    tensors["is_newest"] = torch.tensor(int(PIL.__version__.split(".")[0]) >= 13)
+    save_file(tensors, out / "resized.safetensors")
+
+
+def processor_of(family, name, settings):
+    """An image processor of transformers, without torchvision where there is one (transformers 5)."""
+    try:
+        module = importlib.import_module(f"transformers.models.{family}.image_processing_pil_{family}")
+        return getattr(module, f"{name}ImageProcessorPil")(**settings)
+    except ImportError:
+        return getattr(transformers, f"{name}ImageProcessor")(**settings)
+
+
+HALVES = {"image_mean": [0.5] * 3, "image_std": [0.5] * 3}
+SQUARE = {"height": 16, "width": 16}
+# Settings of processors for a model that reads 16 x 16 pixels.
+PROCESSORS = {
+    "usual": ("vit", "ViT", {"size": SQUARE}),
+    "defaults": ("vit", "ViT", {"size": 16}),
+    "raw": ("vit", "ViT", {"size": SQUARE, "do_normalize": False, "do_rescale": False}),
+    "not_normalized": ("vit", "ViT", {"size": SQUARE, "do_normalize": False}),
+    "not_rescaled": (
+        "vit", "ViT", {"size": SQUARE, "do_rescale": False, "image_mean": [120.0, 127.5, 130.0], "image_std": [127.5] * 3},
+    ),
+    "doubled": ("vit", "ViT", {"size": SQUARE, "rescale_factor": 1 / 127.5, **HALVES}),
+    "other_statistics": ("vit", "ViT", {"size": SQUARE, "image_mean": [0.485, 0.456, 0.406], "image_std": [0.2, 0.3, 0.4]}),
+    "converted": ("vit", "ViT", {"size": SQUARE, "do_convert_rgb": True, "resample": 0}),
+    "cropped_square": ("deit", "DeiT", {"size": {"height": 20, "width": 20}, "crop_size": SQUARE}),
+    "not_cropped": ("deit", "DeiT", {"size": SQUARE, "do_center_crop": False, "resample": 1}),
+    "only_cropped": ("deit", "DeiT", {"do_resize": False, "crop_size": SQUARE}),
+    "clip": ("clip", "CLIP", {"size": {"shortest_edge": 18}, "crop_size": SQUARE}),
+    "older_clip": ("clip", "CLIP", {"size": 16, "crop_size": 16}),
+    "detr": ("detr", "Detr", {"size": {"shortest_edge": 20, "longest_edge": 33}}),
+    "detr_bicubic": ("detr", "Detr", {"size": {"shortest_edge": 17, "longest_edge": 29}, "resample": 3, **HALVES}),
+    "older_detr": ("detr", "Detr", {"size": 24, "max_size": 37}),
+}
+for number, kind in enumerate(FILTERS):
+    PROCESSORS[kind] = ("vit", "ViT", {"size": SQUARE, "resample": number})
+
+
+def processors(out):
+    """Pictures as processors of transformers prepare them: configs/NAME is the file, pixels/NAME/PICTURE the result."""
+    generator = np.random.default_rng(13)
+
+    def smooth(height, width, channels):
+        noise = Image.fromarray(generator.integers(0, 256, (5, 6, channels), dtype=np.uint8).squeeze())
+        return noise.resize((width, height), 2)
+
+    pictures = {
+        "same": smooth(16, 16, 3),
+        "wide": smooth(23, 41, 3),
+        "high": smooth(52, 19, 3),
+        "small": smooth(9, 13, 3),
+        "grey": smooth(30, 20, 1),
+        "transparent": smooth(20, 30, 4),
+        "palette": smooth(31, 17, 3).quantize(7),
+    }
+    tensors = {}
+    for name, picture in pictures.items():
+        file = io.BytesIO()
+        picture.save(file, "PNG")
+        tensors[f"pictures/{name}"] = torch.frombuffer(bytearray(file.getvalue()), dtype=torch.uint8)
+    for name, (family, kind, settings) in PROCESSORS.items():
+        processor = processor_of(family, kind, settings)
+        written = settings | {"image_processor_type": f"{kind}ImageProcessor"}
+        if name not in ("defaults", "older_clip", "older_detr"):
+            written = json.loads(processor.to_json_string())
+        tensors[f"configs/{name}"] = torch.frombuffer(bytearray(json.dumps(written).encode()), dtype=torch.uint8)
+        for picture_name, picture in pictures.items():
+            pixels = processor(picture.convert("RGB"), return_tensors="pt")["pixel_values"]
+            tensors[f"pixels/{name}/{picture_name}"] = pixels[0].float().contiguous()
+    tensors["is_newest"] = torch.tensor(int(PIL.__version__.split(".")[0]) >= 13)
+    save_file(tensors, out / "processors.safetensors")
+
+
+CASES = [vit, mixer, image_files, resized, processors]

@@ -14,6 +14,8 @@
 #include <gtest/gtest.h>
 
 #include "data/text/subwords/specification.h"
+#include "data/text/tokenizer.h"
+#include "serving/api/token_json.h"
 #include "serving/http/http_server.h"
 #include "serving/service.h"
 #include "tests/serving/http_client.h"
@@ -402,6 +404,74 @@ TEST_F(ApiTest, EmbedsPredictsFillsTranslatesAndLooks) {
   ASSERT_EQ(tokens.size(), 4u);
   EXPECT_EQ(tokens[2]["text"], " ");
   EXPECT_EQ(tokens[3]["start"], 3);
+}
+
+TEST(TokenJson, LaterBytesOfACharacterStandWhereItDoes) {
+  TokenizerConfig config;
+  config.type = TokenizerKind::byte;
+  const auto tokenizer = make_tokenizer(config, SpecialTokenSet::all, [](const auto&) {});
+  std::vector<CompletionToken> tokens;
+  for (const int64_t id : tokenizer->encode("äb€")) tokens.push_back({.id = id});
+  int64_t offset = 5;
+  EXPECT_EQ(completion_logprobs(tokens, *tokenizer, offset)["text_offset"],
+            nlohmann::ordered_json({5, 5, 6, 7, 7, 7}));
+  EXPECT_EQ(offset, 8);
+}
+
+TEST_F(ApiTest, TextsThatAreTooLongAreRefusedByEveryPath) {
+  HttpClient client(server_.port());
+  const std::string text(300, 'a');
+  const auto refused = [&](const std::string& path, nlohmann::json request) {
+    const auto answer = client.post(path, std::move(request));
+    EXPECT_EQ(answer.status, 400) << path;
+    EXPECT_EQ(answer.json()["error"]["code"], "context_length_exceeded") << path << answer.json();
+  };
+  refused("/v1/embeddings", {{"model", "writer"}, {"input", text}});
+  refused("/v1/embeddings", {{"model", "writer"}, {"input", std::vector<int>(300, 5)}});
+  refused("/v1/completions", {{"model", "writer"}, {"prompt", text}, {"max_tokens", 1}});
+  refused("/v1/completions", {{"model", "writer"}, {"prompt", std::vector<int>(300, 5)}, {"max_tokens", 1}});
+  refused("/fill", {{"model", "filler"}, {"text", text + "<mask>"}});
+  refused("/translate", {{"model", "translator"}, {"texts", {text}}});
+  // A classifier says that it read the beginning.
+  const auto cut = client.post("/predict", {{"model", "classifier"}, {"texts", {text}}}).json();
+  EXPECT_EQ(cut["predictions"][0]["cut"], true);
+  EXPECT_LT(cut["usage"]["prompt_tokens"], 300);
+}
+
+TEST_F(ApiTest, IdsAreReadAsTheyAre) {
+  HttpClient client(server_.port());
+  const auto tokens = client.post("/tokenize", {{"model", "writer"}, {"text", "abc"}}).json()["tokens"];
+  nlohmann::json ids;
+  for (const auto& token : tokens) ids.push_back(token["id"]);
+  const auto of_ids = client.post("/v1/embeddings", {{"model", "writer"}, {"input", ids}}).json();
+  const auto of_text = client.post("/v1/embeddings", {{"model", "writer"}, {"input", "abc"}}).json();
+  EXPECT_EQ(of_ids["usage"]["prompt_tokens"], 3);
+  EXPECT_EQ(of_ids["usage"], of_text["usage"]);
+  for (size_t i = 0; i < of_text["data"][0]["embedding"].size(); ++i) {
+    EXPECT_NEAR(of_ids["data"][0]["embedding"][i].get<double>(), of_text["data"][0]["embedding"][i].get<double>(),
+                1e-6);
+  }
+  EXPECT_EQ(client.post("/v1/embeddings", {{"model", "writer"}, {"input", {1, 100000}}}).status, 400);
+  EXPECT_EQ(client.post("/v1/embeddings", {{"model", "writer"}, {"input", {-1}}}).status, 400);
+}
+
+TEST_F(ApiTest, MediaTypesAreComparedInAnyCase) {
+  HttpClient client(server_.port());
+  const auto status_of = [&](const std::string& media_type) {
+    const std::string body = R"({"model": "writer", "text": "abc"})";
+    client.send("POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Type: " + media_type +
+                "\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body);
+    return client.read_answer().status;
+  };
+  for (const char* const good : {"application/json", "Application/JSON", "application/json; charset=utf-8",
+                                 "application/json ;charset=utf-8"})
+    EXPECT_EQ(status_of(good), 200) << good;
+  for (const char* const wrong : {"application/jsonx", "application/json-patch+json", "text/json"}) {
+    HttpClient another(server_.port());
+    another.send(std::string("POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Type: ") + wrong +
+                 "\r\nContent-Length: 2\r\n\r\n{}");
+    EXPECT_EQ(another.read_answer().status, 415) << wrong;
+  }
 }
 
 TEST_F(ApiTest, ManyTextsOfARequestGetWhatEachGetsAlone) {

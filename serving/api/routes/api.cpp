@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "data/text/unicode/lowercase.h"
 #include "io/sha256.h"
 #include "serving/api/api_error.h"
 #include "serving/api/routes/routes.h"
@@ -38,6 +39,13 @@ bool is_open_to_all(std::string_view path) { return path == "/" || path == "/hea
 
 std::string method_for(const HttpRequest& request) {
   return request.method == "HEAD" ? "GET" : request.method;
+}
+
+/// Whether a media type is application/json in any case, with or without parameters such as charset (RFC 9110).
+bool is_json(std::string_view media_type) {
+  media_type = media_type.substr(0, media_type.find(';'));
+  while (media_type.ends_with(' ') || media_type.ends_with('\t')) media_type.remove_suffix(1);
+  return lowercase(media_type) == "application/json";
 }
 
 }  // namespace
@@ -84,7 +92,7 @@ void Api::check_head(const HttpRequest& head) const {
   }
   route_of(head);
   // Browsers ask before they send JSON for another site's page, and get no permission.
-  if (head.method == "POST" && !head.header("content-type").starts_with("application/json"))
+  if (head.method == "POST" && !is_json(head.header("content-type")))
     throw ApiError(415, "send JSON with the header Content-Type: application/json");
 }
 

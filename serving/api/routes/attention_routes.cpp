@@ -13,6 +13,7 @@
 #include "serving/api/json_answer.h"
 #include "serving/api/pictures.h"
 #include "serving/api/routes/routes.h"
+#include "serving/api/text_inputs.h"
 #include "tasks/task_type.h"
 
 namespace zoo {
@@ -38,14 +39,16 @@ Json weights_json(const torch::Tensor& weights) {
   return list;
 }
 
-void check_length(const Tokenizer& tokenizer, const std::string& text, const char* key) {
+/// Throws ApiError and TextTooLongError for a text of too many tokens.
+void check_length(const ServedModel& model, const std::string& text, const char* key) {
   constexpr size_t bytes_of_token = 64;
   if (text.size() > kMostTokens * bytes_of_token)
     throw ApiError(400, fmt::format("{} has {} bytes: shorten it", key, text.size()), key);
-  const size_t n = tokenizer.encode(text).size();
+  const size_t n = model.tokenizer().encode(text).size();
   if (n > kMostTokens)
     throw ApiError(400, fmt::format("{} has {} tokens, and at most {} can be shown", key, n, kMostTokens),
                    key);
+  require_length(n, *model.card().max_length, key);
 }
 
 // ---- attention
@@ -89,17 +92,22 @@ void answer_attention(const ApiContext& context, const ApiCall& call) {
   if (image && target) fields.fail("target", "contradicts image: a picture has no answer");
   const auto picture = image ? checked_picture(*image, context.options.limits) : std::string();
   answer_with_model(context, call, model, Ability::attention,
-                    [text, target, picture](const ServedModel& served) -> Json {
+                    [text, target, picture](const ServedModel& served) -> CountedAnswer {
                       if (!text) {
                         served.require(Ability::predict_image);
                         return with_files({picture}, [&](const std::vector<std::string>& files) {
-                          return attention_json(image_attention_report(served.run(), files.front()));
+                          return CountedAnswer{
+                              .document = attention_json(image_attention_report(served.run(), files.front()))};
                         });
                       }
                       if (!served.card().max_length) throw ApiError(400, "this model reads pictures", "text");
-                      check_length(served.tokenizer(), *text, "text");
-                      if (target) check_length(served.tokenizer(), *target, "target");
-                      return attention_json(attention_report(served.run(), *text, target));
+                      check_length(served, *text, "text");
+                      if (target) check_length(served, *target, "target");
+                      const auto report = attention_report(served.run(), *text, target);
+                      const auto n = std::ssize(report.source_tokens) + std::ssize(report.target_tokens);
+                      CountedAnswer answer{.document = attention_json(report), .tokens_in = n};
+                      answer.document["usage"] = usage_of_reading(n);
+                      return answer;
                     });
 }
 
@@ -148,6 +156,7 @@ GenerationConfig options_of(const ServedModel& model, const TranslateCall& call)
 struct Translating {
   TranslateCall call;
   Json list = Json::array();
+  int64_t tokens_in = 0, tokens_out = 0;
 
   /// Translates some more texts.
   ModelAnswer next(const ServedModel& model) {
@@ -157,13 +166,21 @@ struct Translating {
     const auto written = model.generator()->generate(texts, options_of(model, call));
     for (size_t i = 0; i < written.size(); ++i) {
       const auto& output = written[i].outputs.front();
+      tokens_in += std::ssize(model.generator()->encode(texts[i]));
+      tokens_out += std::ssize(output.ids);
       Json alignment = nullptr;
       if (call.has_alignment && model.card().can.contains(Ability::attention))
         alignment = alignment_json(model, texts[i], output.text);
       list.push_back({{"text", output.text}, {"score", output.score}, {"alignment", std::move(alignment)}});
     }
     if (list.size() < call.texts.size()) return std::nullopt;
-    return Json{{"translations", std::move(list)}};
+    return CountedAnswer{.document = {{"translations", std::move(list)},
+                                      {"usage",
+                                       {{"prompt_tokens", tokens_in},
+                                        {"completion_tokens", tokens_out},
+                                        {"total_tokens", tokens_in + tokens_out}}}},
+                         .tokens_in = tokens_in,
+                         .tokens_out = tokens_out};
   }
 };
 

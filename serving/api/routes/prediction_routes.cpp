@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "analysis/text_layout.h"
 #include "base/error.h"
 #include "data/images/image_file.h"
 #include "generation/fill_mask.h"
@@ -14,6 +15,7 @@
 #include "serving/api/memory_file.h"
 #include "serving/api/pictures.h"
 #include "serving/api/routes/routes.h"
+#include "serving/api/text_inputs.h"
 #include "tasks/task_type.h"
 
 namespace zoo {
@@ -80,6 +82,7 @@ struct Predicting {
   PredictCall call;
   TextInputs inputs = {};  // as the task reads them
   Json results = Json::array();
+  int64_t n_tokens = 0;
 
   /// What the task predicts for some of the inputs or pictures from `first` on.
   std::vector<Prediction> predicted(const ServedModel& model, size_t first) {
@@ -100,6 +103,9 @@ struct Predicting {
     const bool has_pictures = !call.pictures.empty();
     if (!has_pictures && inputs.texts.empty()) inputs = inputs_of(call, model);
     auto found = predicted(model, results.size());
+    if (!has_pictures) {
+      for (const auto& prediction : found) n_tokens += n_tokens_read(model, prediction.input);
+    }
     const int64_t top = call.top.value_or(kEveryLabel);
     keep_best_objects(found, call.min_score, top);
     auto part = Json::parse(to_json(found, top))["results"];
@@ -109,7 +115,9 @@ struct Predicting {
       results.push_back(std::move(part[i]));
     }
     if (results.size() < (has_pictures ? call.pictures.size() : inputs.texts.size())) return std::nullopt;
-    return Json{{"predictions", std::move(results)}};
+    CountedAnswer answer{.document = {{"predictions", std::move(results)}}, .tokens_in = n_tokens};
+    if (!has_pictures) answer.document["usage"] = usage_of_reading(n_tokens);
+    return answer;
   }
 };
 
@@ -127,7 +135,7 @@ void predict(const ApiContext& context, const ApiCall& call) {
 
 // ---- fill
 
-Json filled(const ServedModel& model, const std::string& text, int64_t top) {
+CountedAnswer filled(const ServedModel& model, const std::string& text, int64_t top) {
   const auto& tokenizer = model.tokenizer();
   const auto found =
       fill_masks(model.model(), tokenizer, text,
@@ -151,7 +159,10 @@ Json filled(const ServedModel& model, const std::string& text, int64_t top) {
     }
     masks.push_back({{"position", places[mask]}, {"candidates", std::move(candidates)}});
   }
-  return {{"masks", std::move(masks)}};
+  const auto n_tokens =
+      std::ssize(found.prompt_ids) + n_special_tokens(tokenizer, TextLayout::cls_tokens_sep);
+  return {.document = {{"masks", std::move(masks)}, {"usage", usage_of_reading(n_tokens)}},
+          .tokens_in = n_tokens};
 }
 
 void fill(const ApiContext& context, const ApiCall& call) {

@@ -93,7 +93,7 @@ void tokenize(const ApiContext& context, const ApiCall& call) {
   call.reply->note({.model = model});
   context.service.with_model(
       model,
-      [text = std::move(text), reply = call.reply](const std::shared_ptr<ModelWorker>& worker) {
+      [model, text = std::move(text), reply = call.reply](const std::shared_ptr<ModelWorker>& worker) {
         const auto& served = worker->model();
         if (!served.card().max_length)
           throw ServiceError(ServiceProblem::unable,
@@ -106,6 +106,7 @@ void tokenize(const ApiContext& context, const ApiCall& call) {
             list.push_back({{"id", id}, {"text", name_of_token(tokenizer, id)}, {"start", 0}, {"end", 0}});
         }
         for (auto& token : tokens_json(tokenizer, text)) list.push_back(std::move(token));
+        reply->note({.model = model, .tokens_in = std::ssize(list)});
         send_json(*reply, {{"tokens", std::move(list)}});
       },
       [reply = call.reply](const std::exception_ptr& problem) {

@@ -9,11 +9,13 @@
 #include "base/error.h"
 #include "data/text/chats/local_time.h"
 #include "data/text/tokenizer_file.h"
+#include "io/json_document.h"
 #include "serving/api/api_error.h"
 #include "serving/api/completion_answer.h"
 #include "serving/api/completion_parameters.h"
 #include "serving/api/json_form.h"
 #include "serving/api/routes/routes.h"
+#include "serving/api/text_inputs.h"
 
 namespace zoo {
 namespace {
@@ -22,13 +24,9 @@ using Json = nlohmann::ordered_json;
 
 constexpr int64_t kMostAlternatives = 20;
 
-/// Throws ApiError for a prompt that a model would have to shorten.
+/// Throws TextTooLongError for a prompt that a model would have to shorten.
 void check_length(const ServedModel& model, const TokenIds& prompt, const char* key) {
-  const int64_t most = model.model().generative()->max_length();
-  if (std::ssize(prompt) <= most) return;
-  throw ApiError(
-      400, fmt::format("{} has {} tokens, and the model reads {}: shorten it", key, prompt.size(), most), key,
-      "context_length_exceeded");
+  require_length(prompt.size(), model.model().generative()->max_length(), key);
 }
 
 /// Begins a request whose model is ready, and connects it with its client.
@@ -49,44 +47,11 @@ std::function<void(const std::exception_ptr&)> sender_of_errors(const std::share
 
 // ---- completions
 
-struct Prompts {
-  std::vector<std::string> texts;  // or
-  std::vector<TokenIds> ids;
-  size_t size() const { return texts.size() + ids.size(); }
-};
-
-bool are_ids(const Json& list) {
-  return list.is_array() && !list.empty() &&
-         std::ranges::all_of(list, [](const Json& id) { return id.is_number_integer(); });
-}
-
-Prompts read_prompts(RequestFields& fields, const ApiLimits& limits) {
-  const auto& value = fields.required("prompt");
-  Prompts prompts;
-  if (value.is_string()) {
-    prompts.texts.push_back(value.get<std::string>());
-  } else if (are_ids(value)) {
-    prompts.ids.push_back(value.get<TokenIds>());
-  } else if (value.is_array() && !value.empty() && std::ranges::all_of(value, are_ids)) {
-    prompts.ids = value.get<std::vector<TokenIds>>();
-  } else if (value.is_array() && !value.empty() &&
-             std::ranges::all_of(value, [](const Json& text) { return text.is_string(); })) {
-    prompts.texts = value.get<std::vector<std::string>>();
-  } else {
-    fields.fail("prompt", "must be a text, a list of texts, a list of token ids, or a list of such lists");
-  }
-  if (std::ssize(prompts.texts) + std::ssize(prompts.ids) > limits.most_prompts) {
-    fields.fail("prompt",
-                fmt::format("has {} prompts, and may have {}", prompts.size(), limits.most_prompts));
-  }
-  return prompts;
-}
-
 void complete(const ApiContext& context, const ApiCall& call) {
   const auto& limits = context.options.limits;
   RequestFields fields(call.request.body);
   auto parameters = read_text_parameters(fields, limits);
-  auto prompts = read_prompts(fields, limits);
+  auto prompts = read_text_inputs(fields, "prompt", static_cast<size_t>(limits.most_prompts));
   parameters.answer.n_likeliest = fields.integer("logprobs", 0, kMostAlternatives);
   const bool is_echo = fields.flag("echo", false);
   if (!is_echo && parameters.max_tokens == 0) fields.fail("max_tokens", "must be at least 1 without echo");
@@ -139,6 +104,27 @@ std::string read_content(RequestFields& message) {
   return text;
 }
 
+/// The calls of an assistant's message as templates want them: arguments are an object, which OpenAI sends as
+/// its text.
+Json read_tool_calls(const Json& list, const RequestFields& message) {
+  if (!list.is_array()) message.fail("tool_calls", "must be a list");
+  auto calls = list;
+  for (auto& call : calls) {
+    RequestFields fields(call, "messages.tool_calls");
+    RequestFields function(fields.required("function"), "messages.tool_calls.function");
+    function.required_text("name");
+    const auto* const arguments = function.find("arguments");
+    if (!arguments || !arguments->is_string()) continue;
+    try {
+      auto parsed = parse_ordered_json(arguments->get<std::string>());
+      if (parsed.is_object()) call["function"]["arguments"] = std::move(parsed);
+    } catch (const DataError&) {
+      // What a model wrote need not be JSON: the template gets the text.
+    }
+  }
+  return calls;
+}
+
 Json read_messages(RequestFields& fields) {
   const auto& list = fields.required("messages");
   if (!list.is_array() || list.empty()) fields.fail("messages", "must be a list of at least one message");
@@ -147,10 +133,21 @@ Json read_messages(RequestFields& fields) {
     RequestFields message(entry, "messages");
     auto role = message.required_text("role");
     if (role == "developer") role = "system";
-    if (role != "system" && role != "user" && role != "assistant")
-      message.fail("role", "must be system, user or assistant");
-    messages.push_back({{"role", role}, {"content", read_content(message)}});
-    message.ignore({"name", "refusal"});
+    if (role != "system" && role != "user" && role != "assistant" && role != "tool")
+      message.fail("role", "must be system, user, assistant or tool");
+    Json read{{"role", role}};
+    const auto* const calls = role == "assistant" ? message.find("tool_calls") : nullptr;
+    // Beside calls there may be no content.
+    read["content"] = calls && !message.find("content") ? Json(nullptr) : Json(read_content(message));
+    if (calls) read["tool_calls"] = read_tool_calls(*calls, message);
+    if (role == "tool") {
+      for (const char* const key : {"tool_call_id", "name"})
+        if (const auto text = message.text(key)) read[key] = *text;
+    }
+    messages.push_back(std::move(read));
+    for (const char* const key : {"function_call", "audio"})
+      if (message.find(key)) message.fail(key, "is not supported: use tool_calls");
+    message.ignore({"name", "refusal", "annotations"});
     message.refuse_others();
   }
   return messages;

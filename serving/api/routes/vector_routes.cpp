@@ -6,10 +6,13 @@
 #include <fmt/format.h>
 
 #include "analysis/embeddings.h"
+#include "base/error.h"
 #include "data/text/subwords/specification.h"
+#include "generation/prompt.h"
 #include "serving/api/api_error.h"
 #include "serving/api/json_answer.h"
 #include "serving/api/routes/routes.h"
+#include "serving/api/text_inputs.h"
 
 namespace zoo {
 namespace {
@@ -17,32 +20,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 enum class NumberFormat { list, base64 };
-
-/// Texts, or lists of token ids.
-struct TextsToEmbed {
-  std::vector<std::string> texts;
-  std::vector<TokenIds> ids;
-};
-
-TextsToEmbed read_input(RequestFields& fields, const ApiLimits& limits) {
-  const auto& value = fields.required("input");
-  const auto is_ids = [](const Json& list) {
-    return list.is_array() && !list.empty() &&
-           std::ranges::all_of(list, [](const Json& id) { return id.is_number_integer(); });
-  };
-  TextsToEmbed input;
-  if (is_ids(value)) {
-    input.ids.push_back(value.get<TokenIds>());
-  } else if (value.is_array() && !value.empty() && std::ranges::all_of(value, is_ids)) {
-    input.ids = value.get<std::vector<TokenIds>>();
-  } else {
-    input.texts = *fields.texts("input", limits.most_texts);
-  }
-  if (input.texts.empty() && input.ids.empty()) fields.fail("input", "is empty");
-  if (input.ids.size() > limits.most_texts)
-    fields.fail("input", fmt::format("has {} texts, and may have {}", input.ids.size(), limits.most_texts));
-  return input;
-}
 
 Json vector_json(const torch::Tensor& row, NumberFormat format) {
   const auto values = row.contiguous();
@@ -55,44 +32,63 @@ Json vector_json(const torch::Tensor& row, NumberFormat format) {
 
 /// The work for a request.
 struct Embedding {
-  TextsToEmbed input;
+  TextInputs input;
   NumberFormat format;
   std::optional<int64_t> dimensions;
   bool normalize;
   Json data = Json::array();
   int64_t n_tokens = 0;
 
+  /// The tokens of some more texts. Throws TextTooLongError for a text that the model would have to shorten.
+  TokensToEmbed next_tokens(const ServedModel& model, const EmbedOptions& options) const {
+    const auto some = [&](const auto& list) {
+      const auto first = list.begin() + std::ssize(data);
+      return std::vector(first, first + std::min<int64_t>(kTextsAtOnce, list.end() - first));
+    };
+    if (!input.texts.empty()) {
+      auto tokens = tokens_to_embed(model.tokenizer(), some(input.texts), options);
+      if (tokens.n_cut > 0) {
+        throw TextTooLongError(
+            fmt::format("input has a text of more tokens than the model reads, which are {}: shorten it",
+                        options.max_length));
+      }
+      return tokens;
+    }
+    TokensToEmbed tokens{.rows = some(input.ids)};
+    for (size_t i = 0; i < tokens.rows.size(); ++i) {
+      check_prompt_ids(tokens.rows[i], model.tokenizer(), data.size() + i);
+      require_length(tokens.rows[i].size(), options.max_length, "input");
+    }
+    return tokens;
+  }
+
   /// Embeds some more texts.
   ModelAnswer next(const ServedModel& model) {
-    for (const auto& ids : std::exchange(input.ids, {})) input.texts.push_back(model.tokenizer().decode(ids));
-    const auto first = input.texts.begin() + std::ssize(data);
-    const std::vector<std::string> texts(first,
-                                         first + std::min<int64_t>(kTextsAtOnce, input.texts.end() - first));
     auto options = embed_options(model.run());
     options.normalize = normalize;
-    const auto embedded = embed(model.model(), model.tokenizer(), texts, options);
-    if (dimensions && *dimensions != embedded.vectors.size(1)) {
-      throw ApiError(400, fmt::format("dimensions: this model's vectors have {}", embedded.vectors.size(1)),
-                     "dimensions");
+    const auto tokens = next_tokens(model, options);
+    const auto vectors = embed(model.model(), model.tokenizer(), tokens, options);
+    if (dimensions && *dimensions != vectors.size(1))
+      throw ApiError(400, fmt::format("dimensions: this model's vectors have {}", vectors.size(1)), "dimensions");
+    for (size_t i = 0; i < tokens.rows.size(); ++i) {
+      data.push_back({{"object", "embedding"},
+                      {"index", data.size()},
+                      {"embedding", vector_json(vectors[static_cast<int64_t>(i)], format)}});
+      n_tokens += std::ssize(tokens.rows[i]);
     }
-    for (size_t i = 0; i < texts.size(); ++i) {
-      const auto row = embedded.vectors[static_cast<int64_t>(i)];
-      data.push_back(
-          {{"object", "embedding"}, {"index", data.size()}, {"embedding", vector_json(row, format)}});
-      n_tokens += std::ssize(model.tokenizer().encode(texts[i]));
-    }
-    if (data.size() < input.texts.size()) return std::nullopt;
-    return Json{{"object", "list"},
-                {"data", std::move(data)},
-                {"model", model.card().id},
-                {"usage", {{"prompt_tokens", n_tokens}, {"total_tokens", n_tokens}}}};
+    if (data.size() < input.size()) return std::nullopt;
+    return CountedAnswer{.document = {{"object", "list"},
+                                      {"data", std::move(data)},
+                                      {"model", model.card().id},
+                                      {"usage", usage_of_reading(n_tokens)}},
+                         .tokens_in = n_tokens};
   }
 };
 
 void embeddings(const ApiContext& context, const ApiCall& call) {
   RequestFields fields(call.request.body);
   const auto model = fields.required_text("model");
-  auto input = read_input(fields, context.options.limits);
+  auto input = read_text_inputs(fields, "input", context.options.limits.most_texts);
   const auto dimensions = fields.integer("dimensions", 1, INT64_MAX);
   const auto format_name = fields.text("encoding_format").value_or("float");
   if (format_name != "float" && format_name != "base64")

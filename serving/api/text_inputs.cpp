@@ -1,0 +1,58 @@
+#include "serving/api/text_inputs.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "analysis/text_layout.h"
+#include "base/error.h"
+#include "generation/prompt.h"
+#include "tasks/task_type.h"
+
+namespace zoo {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+bool are_ids(const Json& list) {
+  return list.is_array() && !list.empty() &&
+         std::ranges::all_of(list, [](const Json& id) { return id.is_number_integer(); });
+}
+
+}  // namespace
+
+TextInputs read_text_inputs(RequestFields& fields, const std::string& key, size_t most) {
+  const auto& value = fields.required(key);
+  TextInputs inputs;
+  if (value.is_string()) {
+    inputs.texts.push_back(value.get<std::string>());
+  } else if (are_ids(value)) {
+    inputs.ids.push_back(value.get<TokenIds>());
+  } else if (value.is_array() && !value.empty() && std::ranges::all_of(value, are_ids)) {
+    inputs.ids = value.get<std::vector<TokenIds>>();
+  } else if (value.is_array() && !value.empty() &&
+             std::ranges::all_of(value, [](const Json& text) { return text.is_string(); })) {
+    inputs.texts = value.get<std::vector<std::string>>();
+  } else {
+    fields.fail(key, "must be a text, a list of texts, a list of token ids, or a list of such lists");
+  }
+  if (inputs.size() > most) fields.fail(key, fmt::format("has {} texts, and may have {}", inputs.size(), most));
+  return inputs;
+}
+
+int64_t n_tokens_read(const ServedModel& model, const std::string& text) {
+  const auto& experiment = model.run().experiment();
+  const auto& type = task_type(experiment);
+  const int64_t most = experiment.data.sequence_length;
+  const auto layout = type.layout ? type.layout(experiment) : TextLayout::tokens;
+  const auto n = std::ssize(encode_text(model.tokenizer(), beginning_to_read(text, most), layout));
+  return std::min(most, n + n_special_tokens(model.tokenizer(), layout));
+}
+
+void require_length(size_t n_tokens, int64_t most, const std::string& name) {
+  if (static_cast<int64_t>(n_tokens) <= most) return;
+  throw TextTooLongError(
+      fmt::format("{} has {} tokens, and the model reads {}: shorten it", name, n_tokens, most));
+}
+
+}  // namespace zoo
