@@ -79,8 +79,8 @@ UnlikelyObjects keep_best_objects(std::vector<Prediction>& predictions, double m
 /// "probability": number}]}]}, with at most `top` labels for each input. A prediction with objects is
 /// {"input": text, "objects": [{"label": text, "score": number, "box": [x, y, width, height]}]} instead, in
 /// pixels of the picture as it is in its file, rounded to two digits after the point. A prediction with
-/// tokens is {"input": text, "tokens": [{"token": text, "label": text, "probability": number}]}, both null for
-/// a word without a class, and one of a recording is {"input": text, "text": text}.
+/// tokens is {"input": text, "tokens": [{"token": text, "label": text, "probability": number}]}, both null
+/// for a word without a class, and one of a recording is {"input": text, "text": text}.
 std::string to_json(const std::vector<Prediction>& predictions, int64_t top = kEveryLabel);
 
 /// Whether a line for a class begins with its input.

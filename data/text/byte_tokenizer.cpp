@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "data/text/hub/exported_vocabulary.h"
+#include "data/text/exports/exported_vocabulary.h"
 #include "data/text/unicode/lowercase.h"
 
 namespace zoo {

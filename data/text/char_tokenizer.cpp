@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "data/text/hub/exported_vocabulary.h"
+#include "data/text/exports/exported_vocabulary.h"
 #include "data/text/unicode/lowercase.h"
 
 namespace zoo {

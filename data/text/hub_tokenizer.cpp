@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "data/text/hub/exported_vocabulary.h"
+#include "data/text/exports/exported_vocabulary.h"
 #include "data/text/hub/text_codec.h"
 #include "data/text/id_tokenizer.h"
 #include "data/text/subwords/decoder.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "data/data_config.h"
-#include "data/text/hub/exported_vocabulary.h"
+#include "data/text/exports/exported_vocabulary.h"
 #include "data/text/hub/text_frame.h"
 
 namespace zoo {

@@ -1,4 +1,4 @@
-#include "data/text/hub/exported_vocabulary.h"
+#include "data/text/exports/exported_vocabulary.h"
 
 #include <algorithm>
 
