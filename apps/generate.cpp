@@ -474,8 +474,8 @@ void generate(const GenerateArguments& arguments) {
   const auto& tokenizer = run.task().vocabulary().tokenizer;
   if (tokenizer && !tokenizer->has_texts() && !arguments.json) {
     throw UsageError(
-        "the model has no tokenizer, so its outputs are no texts: give --prompt-ids, and --json for the ids of "
-        "the outputs");
+        "the model has no tokenizer, so its outputs are no texts: give --prompt-ids, and --json for the ids "
+        "of the outputs");
   }
   if (arguments.chat) return chat(arguments, run);
   if (run.task().purpose().head == HeadKind::masked_language_modeling) return fill_masks(arguments, run);

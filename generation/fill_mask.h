@@ -38,8 +38,8 @@ struct FillMaskOptions {
 };
 
 /// Fills every `<mask>` of `text`. `model` must have HeadKind::masked_language_modeling. Throws DataError if
-/// there is no mask, if the text is too long, and where Tokenizer::encode_masked() does. Throws CheckpointError if the
-/// model's logits are NaN.
+/// there is no mask, if the text is too long, and where Tokenizer::encode_masked() does. Throws
+/// CheckpointError if the model's logits are NaN.
 FilledMasks fill_masks(Model& model, const Tokenizer& tokenizer, std::string_view text,
                        const FillMaskOptions& options = {});
 FilledMasks fill_masks(Model& model, const Tokenizer& tokenizer, const TokenIds& prompt,

@@ -163,16 +163,16 @@ class HubTokenizer final : public Tokenizer {
     auto document = nlohmann::json::parse(file);
     const auto name_of = [&](int64_t id) { return codec_->label(id); };
     document["post_processor"] = nlohmann::json(post_processor_of(frame, name_of));
-    if (!is_of_older_run_) {
-      // transformers takes no special token from a text, but what people write: masks, and marks of gaps.
-      const bool reads_masks = is_frame_of_encoder(frame, exported_tokens(special_, name_of));
-      auto found = written_;
-      if (reads_masks) found.push_back(special_.mask);
-      for (auto& token : document["added_tokens"]) {
-        const int64_t id = token["id"];
-        if (std::ranges::find(found, id) != found.end()) token["special"] = false;
-        if (id == special_.mask && !reads_masks) token["lstrip"] = false;
-      }
+    const bool reads_masks = is_frame_of_encoder(frame, exported_tokens(special_, name_of));
+    for (auto& token : document["added_tokens"]) {
+      if (token["id"] == special_.mask && !reads_masks) token["lstrip"] = false;
+    }
+    // transformers finds all special tokens in texts or none. People write masks, and the marks of gaps.
+    if (const auto config = files.find("tokenizer_config.json");
+        config != files.end() && (reads_masks || !written_.empty())) {
+      auto settings = nlohmann::json::parse(config->second);
+      settings["split_special_tokens"] = false;
+      config->second = settings.dump(1) + "\n";
     }
     file = document.dump(2) + "\n";
     return files;

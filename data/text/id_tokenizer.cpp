@@ -12,8 +12,8 @@ namespace {
 
 [[noreturn]] void fail_without_tokenizer() {
   throw DataError(
-      "the model has no tokenizer, so it reads no text: give token ids (--prompt-ids), or put the files of its "
-      "tokenizer beside its weights");
+      "the model has no tokenizer, so it reads no text: give token ids (--prompt-ids), or put the files of "
+      "its tokenizer beside its weights");
 }
 
 }  // namespace

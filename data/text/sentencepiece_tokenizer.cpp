@@ -217,9 +217,10 @@ ModelFacts facts_of(std::string_view model) {
         if (part->number == number::piece_type) kind = part->value;
       }
       if (kind == number::user_defined && text != "\n")
-        throw DataError(fmt::format("a SentencePiece model with a symbol of its users, '{}', has no form that "
-                                    "transformers reads",
-                                    excerpt(text, 40)));
+        throw DataError(
+            fmt::format("a SentencePiece model with a symbol of its users, '{}', has no form that "
+                        "transformers reads",
+                        excerpt(text, 40)));
     }
     if (field->number != number::trainer && field->number != number::normalizer) continue;
     for (WireReader part(field->bytes); const auto option = part.next();) {
@@ -227,7 +228,8 @@ ModelFacts facts_of(std::string_view model) {
       if (field->number == number::trainer) {
         if (option->number == number::model_type) type = option->value;
         if (option->number == number::blanks_behind_words && is_set)
-          throw DataError("a SentencePiece model with blanks behind words has no form that transformers reads");
+          throw DataError(
+              "a SentencePiece model with blanks behind words has no form that transformers reads");
       } else {
         if (option->number == number::charsmap) facts.charsmap = std::string(option->bytes);
         if (option->number == number::adds_blank) facts.adds_blank = is_set;

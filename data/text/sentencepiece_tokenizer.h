@@ -58,8 +58,8 @@ class SentencePieceTokenizer : public Tokenizer {
   bool keeps_text() const override;
   const SpecialTokens& special() const override { return special_; }
   void save(const std::filesystem::path& run_dir) const override;
-  /// Throws DataError for a model that no tokenizer.json describes: with symbols of its users, or marks behind
-  /// words.
+  /// Throws DataError for a model that no tokenizer.json describes: with symbols of its users, or blanks
+  /// behind words.
   std::map<std::string, std::string> exported_files(const TextFrame& frame) const override;
   std::string fingerprint() const override;
 

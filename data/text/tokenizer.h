@@ -53,9 +53,9 @@ class Tokenizer {
   virtual TokenIds encode_continuation(std::string_view text) const { return encode(text); }
   /// As encode(), but `<mask>` in `text` is the mask token. For a vocabulary of the Hub it stands for this
   /// token's own text, such as [MASK], which takes the blanks that it takes there. For others the ids are
-  /// those of training, where a mask hides one token: a blank before `<mask>` belongs to the hidden token, and
-  /// text that follows without a blank continues its word or is punctuation after it. Throws DataError, too,
-  /// if the vocabulary has no mask.
+  /// those of training, where a mask hides one token: a blank before `<mask>` belongs to the hidden token,
+  /// and text that follows without a blank continues its word or is punctuation after it. Throws DataError,
+  /// too, if the vocabulary has no mask.
   virtual TokenIds encode_masked(std::string_view text) const;
   /// A place, after `begin` and about `size` bytes further, where `text` can be cut: the ids of both parts
   /// are those of the whole. text.size() if there is none, or none is known.

@@ -24,7 +24,8 @@ struct TokenizerFile {
   /// char only: the code points in the order of their ids, after the special tokens.
   std::vector<std::string> symbols;
   std::string model_sha256;  // sentencepiece only: of tokenizer.model
-  /// hub only: the names of the files in RUN/hub, and their SHA-256. None: the model came without a tokenizer.
+  /// hub only: the names of the files in RUN/hub, and their SHA-256. None: the model came without a
+  /// tokenizer.
   std::map<std::string, std::string> files = {};
   int64_t vocab_size = 0;  // of a model without a tokenizer only
 };

@@ -13,12 +13,12 @@
 
 #include "base/text.h"
 #include "data/text/exports/exported_vocabulary.h"
+#include "data/text/exports/sentencepiece_merges.h"
 #include "data/text/subwords/vocabulary.h"
 #include "interop/gguf/gguf_pre_tokenizers.h"
 #include "interop/gguf/gguf_token_kinds.h"
 #include "interop/gguf/gguf_unigram.h"
 #include "interop/gguf/gguf_word_pieces.h"
-#include "data/text/hub/sentencepiece_merges.h"
 
 namespace zoo {
 namespace {

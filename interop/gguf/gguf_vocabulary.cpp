@@ -16,15 +16,16 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "data/text/chats/chat_template.h"
+#include "data/text/exports/sentencepiece_merges.h"
 #include "data/text/hub/old_files.h"
 #include "data/text/hub/settings.h"
+#include "data/text/subwords/decoder.h"
 #include "data/text/subwords/specification.h"
 #include "interop/gguf/gguf_pre_tokenizers.h"
 #include "interop/gguf/gguf_token_kinds.h"
 #include "interop/gguf/gguf_unigram.h"
 #include "interop/gguf/gguf_word_pieces.h"
 #include "interop/gguf/sentencepiece_document.h"
-#include "data/text/hub/sentencepiece_merges.h"
 #include "interop/gguf/tokenizer_refusal.h"
 
 namespace zoo {
@@ -188,23 +189,36 @@ void write_sentencepiece(const Json& document, int64_t n_rows, GgufMetadata& to)
     if (!vocab.contains(fmt::format("<0x{:02X}>", byte)))
       refuse_tokenizer("it has no token for the byte {}", byte);
   }
-  std::vector<std::string> tokens;
-  for (const auto& [token, id] : vocab.items()) tokens.push_back(token);
-  if (std::ranges::any_of(tokens, [](const auto& token) { return token.size() > kLongestMergedToken; }))
-    refuse_tokenizer("a token has more than {} bytes", kLongestMergedToken);
   std::vector<Merge> merges;
+  std::set<std::string> made;
   for (const auto& merge : merges_in(model)) {
     const auto blank = merge.find(' ');
     merges.emplace_back(merge.substr(0, blank), merge.substr(blank + 1));
+    made.insert(merges.back().first + merges.back().second);
   }
+  // Special tokens and bytes are no merges, though other tokens may spell their names.
+  std::set<std::string> apart;
+  for (const auto& part : document.value("added_tokens", Json::array())) {
+    if (option(part, "special", false)) apart.insert(part.at("content").get<std::string>());
+  }
+  std::vector<std::string> tokens;
+  for (const auto& [token, id] : vocab.items()) {
+    const bool is_apart = apart.contains(token) || byte_of_token(token).has_value();
+    if (!is_apart || made.contains(token)) tokens.push_back(token);
+  }
+  if (std::ranges::any_of(tokens, [](const auto& token) { return token.size() > kLongestMergedToken; }))
+    refuse_tokenizer("a token has more than {} bytes", kLongestMergedToken);
   const auto scores = scores_of_merges(tokens, merges);
   if (!scores) refuse_tokenizer("its merges are not those of a model of SentencePiece");
+  // What is not made of others has the lowest score.
+  const float lowest = scores->empty() ? 0 : std::ranges::min(*scores);
   std::vector<float> by_id(static_cast<size_t>(n_rows), 0);
-  for (size_t i = 0; i < tokens.size(); ++i) {
-    const int64_t id = vocab.at(tokens[i]);
+  for (const auto& [token, number] : vocab.items()) {
+    const int64_t id = number;
     if (id < 0 || id >= n_rows) refuse_tokenizer("the id {} has no row in the embeddings", id);
-    by_id[static_cast<size_t>(id)] = (*scores)[i];
+    by_id[static_cast<size_t>(id)] = lowest;
   }
+  for (size_t i = 0; i < tokens.size(); ++i) by_id[vocab.at(tokens[i]).get<size_t>()] = (*scores)[i];
   to.emplace_back("tokenizer.ggml.model", "llama");
   to.emplace_back("tokenizer.ggml.pre", "default");
   to.emplace_back("tokenizer.ggml.scores", std::move(by_id));

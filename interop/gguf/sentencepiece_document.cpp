@@ -12,7 +12,7 @@
 
 #include "data/sentencepiece/model_fields.h"
 #include "data/sentencepiece/wire_format.h"
-#include "data/text/hub/sentencepiece_merges.h"
+#include "data/text/exports/sentencepiece_merges.h"
 #include "data/text/hub/tiktoken.h"
 #include "interop/gguf/gguf_token_kinds.h"
 #include "interop/gguf/gguf_unigram.h"
@@ -65,7 +65,8 @@ Json bpe_document(const UnigramText& text, bool byte_fallback, Pieces pieces) {
     refuse_tokenizer("its model of SentencePiece has symbols of its users, which are not written");
   if (!text.charsmap.empty() || text.merges_blanks)
     refuse_tokenizer("a BPE of SentencePiece that changes characters or blanks is unknown there");
-  if (std::ranges::any_of(pieces.normal, [](const auto& token) { return token.size() > kLongestMergedToken; }))
+  const auto is_long = [](const auto& token) { return token.size() > kLongestMergedToken; };
+  if (std::ranges::any_of(pieces.normal, is_long))
     refuse_tokenizer("a token has more than {} bytes", kLongestMergedToken);
   const auto learnt = merges_of_scores(pieces.normal, pieces.scores);
   if (!learnt) refuse_tokenizer("its model of SentencePiece has too many tokens");
@@ -76,8 +77,8 @@ Json bpe_document(const UnigramText& text, bool byte_fallback, Pieces pieces) {
   const Json replace{{"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", gguf_token::word_mark}};
   const Json prepend{{"type", "Prepend"}, {"prepend", gguf_token::word_mark}};
   Json document{{"added_tokens", std::move(pieces.added)},
-                {"normalizer", text.adds_blank ? Json{{"type", "Sequence"}, {"normalizers", {prepend, replace}}}
-                                               : replace}};
+                {"normalizer",
+                 text.adds_blank ? Json{{"type", "Sequence"}, {"normalizers", {prepend, replace}}} : replace}};
   document["model"] = {{"type", "BPE"}, {"byte_fallback", byte_fallback}, {"merges", std::move(merges)}};
   if (pieces.unk >= 0) document["model"]["unk_token"] = pieces.vocab[static_cast<size_t>(pieces.unk)].at(0);
   document["model"]["vocab"] = std::move(vocab);

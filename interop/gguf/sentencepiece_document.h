@@ -8,8 +8,8 @@
 
 namespace zoo {
 
-/// The document for spiece.model or tokenizer.model, if it is a Unigram or a BPE; null for other files. Throws
-/// DataError for a damaged model, ConfigError for a BPE that llama.cpp does not read.
+/// The document for spiece.model or tokenizer.model, if it is a Unigram or a BPE; null for other files.
+/// Throws DataError for a damaged model, ConfigError for a BPE that llama.cpp does not read.
 nlohmann::json sentencepiece_document(const HubFiles& files, const TokenizerSettings& settings);
 
 }  // namespace zoo

@@ -82,6 +82,27 @@ TEST_F(HubDirectories, AreComparedAsTheyAreNow) {
   EXPECT_LT(loss(" --overwrite"), before - 0.01);
 }
 
+// A model alone: ids go in and out, and what imports can be exported again.
+TEST_F(HubDirectories, WithoutATokenizerDoWhatNeedsNoText) {
+  const auto ids_of = [&](const std::string& place) {
+    const auto written = json::parse(run("generate " + place +
+                                         " --prompt-ids 5,9,77 --max-new-tokens 6 --temperature 0 --json "
+                                         "--device cpu"));
+    return written["results"][0]["outputs"][0]["ids"];
+  };
+  const auto expected = ids_of("hub");
+  for (const char* const name : {"tokenizer.json", "tokenizer_config.json"}) fs::remove(dir / "hub" / name);
+  EXPECT_EQ(ids_of("hub"), expected);
+  run("import hub again");
+  EXPECT_EQ(ids_of("again"), expected);
+  run("export again again.hf");
+  EXPECT_FALSE(fs::exists(dir / "again.hf/tokenizer.json"));
+  EXPECT_EQ(ids_of("again.hf"), expected);
+  run("inspect hub");
+  EXPECT_THAT(run("generate hub --prompt ship --json --device cpu", 2), HasSubstr("has no tokenizer"));
+  EXPECT_THAT(run("generate hub --prompt-ids 5,9 --device cpu", 2), HasSubstr("--json"));
+}
+
 TEST_F(HubDirectories, NeedDataForAComparison) {
   EXPECT_THAT(run("compare hub tiny --out x --device cpu", 2), HasSubstr("--data FILE"));
   EXPECT_THAT(run("compare tiny.yaml --data other.txt --out x --device cpu", 2),

@@ -136,7 +136,8 @@ TEST(HubTokenizer, ABpeKeepsItsBlanks) {
 }
 
 TEST(HubTokenizer, SpecialTokensAreTextIfTheFileSaysSo) {
-  const auto tokenizer = with_config(R"({"split_special_tokens": true, "mask_token": "[MASK]"})", {.mask = 260});
+  const auto tokenizer =
+      with_config(R"({"split_special_tokens": true, "mask_token": "[MASK]"})", {.mask = 260});
   EXPECT_THAT(tokenizer->encode("<end>"), ::testing::SizeIs(5));
   EXPECT_THAT(tokenizer->encode("[MASK]"), ::testing::SizeIs(6));
   EXPECT_THAT(tokenizer->encode_masked(" the<mask>"), ElementsAre(259, 260));
@@ -151,7 +152,8 @@ TEST(HubTokenizer, FurtherTokensOfTheConfigurationAreTokens) {
                                       "extra_special_tokens": ["<z>", {"content": "<a>", "lstrip": true}]})");
   EXPECT_THAT(listed->encode("<a>x  <a><z><y>"), ElementsAre(262, 'x' + 1, 262, 261, 260));
   EXPECT_EQ(listed->decode(TokenIds{260, 259, 262}), " the");
-  const auto older = with_config(R"({"additional_special_tokens": ["<z>", "<end>"], "extra_special_tokens": {}})");
+  const auto older =
+      with_config(R"({"additional_special_tokens": ["<z>", "<end>"], "extra_special_tokens": {}})");
   EXPECT_THAT(older->encode("<z><end>"), ElementsAre(260, 0));
 }
 
@@ -159,16 +161,17 @@ TEST(HubTokenizer, KeysOfTheConfigurationAreKnown) {
   // Files of bert-base-uncased, Llama 3, all-MiniLM-L6-v2, and of transformers 5.
   for (const char* const config :
        {R"({"do_lower_case": true, "model_max_length": 512, "tokenizer_class": "BertTokenizer"})",
-        R"({"add_bos_token": true, "add_eos_token": false, "clean_up_tokenization_spaces": true, "legacy": null,
-            "eos_token": "<end>", "bos_token": "<end>", "model_input_names": ["input_ids"], "model_max_length": 131072,
-            "tokenizer_class": "PreTrainedTokenizerFast", "sp_model_kwargs": {}, "use_default_system_prompt": false,
-            "spaces_between_special_tokens": false, "padding_side": "left", "pad_token_id": 0})",
-        R"({"do_basic_tokenize": true, "never_split": null, "max_length": 128, "stride": 0, "strip_accents": null,
-            "tokenize_chinese_chars": true, "truncation_side": "right", "truncation_strategy": "longest_first",
-            "pad_to_multiple_of": null, "pad_token_type_id": 0, "special_tokens_map_file": "/a/b.json",
-            "name_or_path": "a/b", "tokenizer_file": "/c"})",
-        R"({"backend": "tokenizers", "is_local": true, "local_files_only": false, "tokenizer_class":
-            "TokenizersBackend", "processor_class": "P", "src_lang": null, "errors": "replace"})"})
+        R"({"add_bos_token": true, "add_eos_token": false, "clean_up_tokenization_spaces": true,
+            "legacy": null, "eos_token": "<end>", "bos_token": "<end>", "model_input_names": ["input_ids"],
+            "model_max_length": 131072, "tokenizer_class": "PreTrainedTokenizerFast", "sp_model_kwargs": {},
+            "use_default_system_prompt": false, "spaces_between_special_tokens": false,
+            "padding_side": "left", "pad_token_id": 0})",
+        R"({"do_basic_tokenize": true, "never_split": null, "max_length": 128, "stride": 0,
+            "strip_accents": null, "tokenize_chinese_chars": true, "truncation_side": "right",
+            "truncation_strategy": "longest_first", "pad_to_multiple_of": null, "pad_token_type_id": 0,
+            "special_tokens_map_file": "/a/b.json", "name_or_path": "a/b", "tokenizer_file": "/c"})",
+        R"({"backend": "tokenizers", "is_local": true, "local_files_only": false,
+            "tokenizer_class": "TokenizersBackend", "processor_class": "P", "src_lang": null})"})
     EXPECT_NO_THROW(with_config(config)) << config;
   EXPECT_THAT(problem_of_config(R"({"reverse_text": true})"), HasSubstr("reverse_text: true is not known"));
   EXPECT_NO_THROW(with_config(R"({"reverse_text": null})"));
@@ -178,12 +181,13 @@ TEST(HubTokenizer, KeysOfTheConfigurationAreKnown) {
     make_hub_tokenizer({{"tokenizer.json", byte_level().dump()}, {"special_tokens_map.json", map}}, {});
   };
   EXPECT_NO_THROW(with_map(R"({"eos_token": "<end>", "additional_special_tokens": []})"));
-  EXPECT_THAT(message_of<DataError>([&] { with_map(R"({"limit": 5})"); }), HasSubstr("limit: this is no token"));
+  EXPECT_THAT(message_of<DataError>([&] { with_map(R"({"limit": 5})"); }),
+              HasSubstr("limit: this is no token"));
 }
 
 TEST(HubTokenizer, AMaskTakesTheBlanksThatItsTokenTakes) {
-  const auto tokenizer = with_config(
-      R"({"mask_token": {"content": "[M]", "lstrip": true, "special": true, "normalized": false}})", {.mask = 260});
+  const auto tokenizer =
+      with_config(R"({"mask_token": {"content": "[M]", "lstrip": true, "normalized": false}})", {.mask = 260});
   const TokenIds expected{'a' + 1, 260, 259, 260};
   EXPECT_EQ(tokenizer->encode("a \t\n[M] the[M]"), expected);
   EXPECT_EQ(tokenizer->encode_masked("a \t\n<mask> the[M]"), expected);
@@ -192,7 +196,8 @@ TEST(HubTokenizer, AMaskTakesTheBlanksThatItsTokenTakes) {
 // tokenizers' AddedVocabulary: blanks that a token took can be the next token, too.
 TEST(HubTokenizer, TokensOfBlanksAreFoundBehindATokenThatTakesThem) {
   auto document = byte_level();
-  document["added_tokens"].push_back({{"id", 260}, {"content", "<u>"}, {"special", true}, {"rstrip", true}});
+  document["added_tokens"].push_back(
+      {{"id", 260}, {"content", "<u>"}, {"special", true}, {"rstrip", true}});
   document["added_tokens"].push_back({{"id", 261}, {"content", "\n\n"}, {"normalized", false}});
   document["added_tokens"].push_back({{"id", 262}, {"content", " the"}, {"normalized", false}});
   const auto tokenizer = tokenizer_of(document);

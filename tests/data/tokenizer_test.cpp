@@ -541,6 +541,34 @@ TEST(Tokenizer, EveryKindGivesBackEveryText) {
   }
 }
 
+// WikiText has 54,625 times "<unk>", and web pages have tags.
+TEST(Tokenizer, NamesOfSpecialTokensInATextAreText) {
+  const testing::ScopedEnvironment no_cache("ZOO_CACHE", "");
+  const std::string text = "the <unk> of <pad> and <eos>, <bos><cls><sep> <mask> [MASK]";
+  auto kinds = every_kind({text});
+  for (const auto type : {TokenizerKind::bpe, TokenizerKind::wordpiece}) {
+    TokenizerConfig config;
+    config.type = type;
+    config.vocab_size = 400;
+    kinds.push_back(make_tokenizer(config, SpecialTokenSet::all, reader_of({text})));
+  }
+  for (const auto& tokenizer : kinds) {
+    const auto ids = tokenizer->encode(text);
+    const auto& special = tokenizer->special();
+    for (const int64_t id : {special.unk, special.pad, special.eos, special.bos, special.cls, special.sep,
+                             special.mask})
+      EXPECT_THAT(ids, ::testing::Not(::testing::Contains(id)));
+    if (tokenizer->keeps_text()) {
+      EXPECT_EQ(tokenizer->decode(ids), text);
+    }
+    // A mask that is written in a prompt is the token all the same.
+    EXPECT_THAT(tokenizer->encode_masked("the <mask>"), ::testing::Contains(special.mask));
+    TempDir run;
+    tokenizer->save(run.path());
+    EXPECT_EQ(load_tokenizer(run.path())->encode(text), ids);
+  }
+}
+
 TEST(Tokenizer, EveryKindGivesBackSourceCode) {
   const testing::ScopedEnvironment no_cache("ZOO_CACHE", "");
   std::vector<std::string> sources;

@@ -18,6 +18,7 @@ import importlib.util
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -413,6 +414,20 @@ def compare_with_llama_cpp(path, expected):
     return max(difference(tokens, server.generate(ids, N_NEW)) for ids, tokens in expected)
 
 
+def check_pieces(model, directory, path, made):
+    """The same model with SentencePiece's own file in place of tokenizer.json."""
+    place = shutil.copytree(directory, made / "pieces")
+    for file in ("tokenizer.json", "special_tokens_map.json"):
+        (place / file).unlink(missing_ok=True)
+    shutil.copy(made / f"{model.split}.model", place / "tokenizer.model")
+    (place / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "LlamaTokenizer", "chat_template": CHAT}))
+    written = made / "pieces.gguf"
+    zoo("export", place, written, "--weights", "fp32")
+    for text in TEXTS:
+        assert encoded(written, [text]) == encoded(path, [text]), text
+    assert LlamaCpp(written).tokens(TEXTS[0]) == LlamaCpp(path).tokens(TEXTS[0])
+
+
 def check_model(name, model, made):
     from gguf import GGMLQuantizationType as Type
 
@@ -430,6 +445,8 @@ def check_model(name, model, made):
         assert server.tokens(text) == ids, (name, text, server.tokens(text), ids)
         found = json.loads(zoo("tokenizer", "encode", path, "--text", text, "--json"))["results"][0]["ids"]
         assert [*ids[: len(ids) - len(found)], *found] == ids, (name, text, found, ids)
+    if name == "llama-sentencepiece":
+        check_pieces(model, directory, path, made)
     chat = made / "chat.json"
     chat.write_text(json.dumps({"messages": [{"role": "user", "content": "who <|end|> is there?"}]}))
     for words in ([], ["--ids"]):

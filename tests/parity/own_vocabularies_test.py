@@ -67,7 +67,8 @@ def main():
                     zoo("train", f"{name}.yaml", "--out", name, "--device", "cpu")
                     zoo("export", name, f"{name}-hub")
                     theirs = AutoTokenizer.from_pretrained(made / f"{name}-hub")
-                    for text in TEXTS:
+                    # transformers finds all special tokens in a text or none: in files of encoders it finds masks.
+                    for text in TEXTS if task == "language_modeling" else [text for text in TEXTS if "<" not in text]:
                         # The vocabulary of a decoder has no token for an unknown character.
                         if kind == "char" and theirs.unk_token is None and not set(text) <= set(TEXT):
                             continue

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "data/text/hub/sentencepiece_merges.h"
+#include "data/text/exports/sentencepiece_merges.h"
 #include "data/text/subwords/specification.h"
 
 namespace zoo {

@@ -60,17 +60,17 @@ bool is_frame_of_encoder(const TextFrame& frame, const std::vector<ExportedToken
 
 OrderedJson added_tokens_of(const std::vector<ExportedToken>& tokens, const TextFrame& frame,
                             BlanksBeforeMask blanks) {
-  const bool reads_masks = is_frame_of_encoder(frame, tokens);
+  const bool takes_blanks =
+      blanks == BlanksBeforeMask::belong_to_mask && is_frame_of_encoder(frame, tokens);
   OrderedJson added = OrderedJson::array();
   for (const auto& token : tokens) {
-    const bool is_found = reads_masks && token.role == "mask_token";
     added.push_back({{"id", token.id},
                      {"content", token.content},
                      {"single_word", false},
-                     {"lstrip", is_found && blanks == BlanksBeforeMask::belong_to_mask},
+                     {"lstrip", takes_blanks && token.role == "mask_token"},
                      {"rstrip", false},
                      {"normalized", false},
-                     {"special", !is_found}});
+                     {"special", true}});
   }
   return added;
 }
@@ -78,7 +78,7 @@ OrderedJson added_tokens_of(const std::vector<ExportedToken>& tokens, const Text
 OrderedJson config_of(const std::vector<ExportedToken>& tokens, const TextFrame& frame) {
   OrderedJson config{{"tokenizer_class", "PreTrainedTokenizerFast"},
                      {"clean_up_tokenization_spaces", false},
-                     {"split_special_tokens", true},
+                     {"split_special_tokens", !is_frame_of_encoder(frame, tokens)},
                      {"model_input_names", {"input_ids", "attention_mask"}}};
   for (const auto& token : tokens) config[token.role] = token.content;
   if (frame.second_segment != 0 && !frame.between.empty())

@@ -28,8 +28,8 @@ struct ExportedToken {
 enum class BlanksBeforeMask { stay, belong_to_mask };
 
 /// The member added_tokens of a tokenizer.json. Beside a tokenizer_config.json by config_of(), the texts of
-/// these tokens are text like any other, as they were in training; that of the mask becomes the token if
-/// `frame` is that of an encoder.
+/// these tokens are text like any other, as they were in training, unless `frame` is that of an encoder: then
+/// they become the tokens, because people write masks, and transformers finds all special tokens or none.
 nlohmann::ordered_json added_tokens_of(const std::vector<ExportedToken>& tokens, const TextFrame& frame,
                                        BlanksBeforeMask blanks);
 /// Whether an encoder reads texts in this frame, in which people write masks: it has the classifying or the

@@ -28,7 +28,8 @@ class UnitEncoder {
  public:
   /// `tokenizer` outlives this object.
   explicit UnitEncoder(const Tokenizer& tokenizer);
-  /// The first `most_tokens` tokens of a text, and the units up to there. Throws DataError as Tokenizer::encode().
+  /// The first `most_tokens` tokens of a text, and the units up to there. Throws DataError as
+  /// Tokenizer::encode().
   AlignedTokens operator()(std::string_view text, LabelUnit unit, int64_t most_tokens);
 
  private:

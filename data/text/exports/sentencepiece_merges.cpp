@@ -1,4 +1,4 @@
-#include "data/text/hub/sentencepiece_merges.h"
+#include "data/text/exports/sentencepiece_merges.h"
 
 #include <algorithm>
 #include <string_view>
