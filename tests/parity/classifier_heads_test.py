@@ -389,7 +389,7 @@ def test_training_on_texts(zoo, made):
     zoo("train", "stars.tsv", "--out", "stars", *quick)
     found = zoo.json("evaluate", "stars", "--data", "stars.tsv")
     numbers = [result["score"] for result in zoo.json("predict", "stars", "--input", "stars.tsv")["results"]]
-    check_metrics(found, number_metrics(numbers, [number for _, _, number in rows]), "stars")
+    check_metrics(found, number_metrics(numbers, [number for _, _, number in rows]), "stars", 1e-3)
     assert found["spearman"] > 0.8, found
     zoo("predict", "films", "--input", "films.tsv", "--out", "films.html")
     page = (made / "films.html").read_text()
