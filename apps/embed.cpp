@@ -108,8 +108,12 @@ void add_embed(CLI::App& app) {
   add_texts(*command, arguments->texts);
   add_files(*command, FileKind::images, arguments->images);
   command
-      ->add_option(
-          "--pooling", arguments->pooling,
+      ->add_option_function<std::vector<int64_t>>(
+          "--pooling",
+          [arguments](const std::vector<int64_t>& numbers) {
+            for (const int64_t number : numbers)
+              arguments->pooling.push_back(static_cast<EmbeddingPooling>(number));
+          },
           "Which hidden states make the vector: mean (of all tokens), cls (the first token), last (the "
           "last token), max (of each dimension), weighted_mean (by place), mean_sqrt_len (the sum, divided by "
           "the root of the number of tokens) or pooler (of a classifier with an encoder); several, separated "

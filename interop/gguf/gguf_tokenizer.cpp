@@ -35,24 +35,24 @@ const GgufPreTokenizer& pre_tokenizer_of(const GgufKeys& keys) {
 }
 
 /// The kinds of tokenizers, tokenizer.ggml.model, with what llama.cpp takes where a file says nothing.
-struct TokenizerKind {
+struct GgufTokenizerForm {
   std::string_view name;
   std::vector<std::pair<std::string_view, int64_t>> ids;
   bool adds_bos = false, adds_eos = false;
 };
 
-const TokenizerKind* find_kind(const std::string& name) {
-  static const auto kinds = std::to_array<TokenizerKind>(
+const GgufTokenizerForm* find_kind(const std::string& name) {
+  static const auto kinds = std::to_array<GgufTokenizerForm>(
       {{.name = "gpt2", .ids = {}},
        {.name = "llama", .ids = {{"unknown", 0}, {"bos", 1}, {"eos", 2}}, .adds_bos = true},
        {.name = "bert",
         .ids = {{"bos", 101}, {"unknown", 100}, {"seperator", 102}, {"padding", 0}, {"mask", 103}}},
        {.name = "t5", .ids = {{"padding", 0}, {"eos", 1}, {"unknown", 2}}, .adds_eos = true}});
-  const auto found = std::ranges::find(kinds, name, &TokenizerKind::name);
+  const auto found = std::ranges::find(kinds, name, &GgufTokenizerForm::name);
   return found == kinds.end() ? nullptr : &*found;
 }
 
-const TokenizerKind& kind_of(const GgufKeys& keys) {
+const GgufTokenizerForm& kind_of(const GgufKeys& keys) {
   const char* const key = "tokenizer.ggml.model";
   const auto name = keys.text(key);
   if (const auto* found = find_kind(name)) return *found;
@@ -224,7 +224,7 @@ Json sentencepiece_parts(const GgufKeys& keys, const std::vector<std::string>& t
         {"merges", merges_of(keys, tokens, kinds)}}}};
 }
 
-Json parts_of(const TokenizerKind& kind, const GgufKeys& keys, std::vector<std::string>& tokens,
+Json parts_of(const GgufTokenizerForm& kind, const GgufKeys& keys, std::vector<std::string>& tokens,
               const std::vector<int64_t>& kinds) {
   if (kind.name == "llama") return sentencepiece_parts(keys, tokens, kinds);
   if (kind.name == "gpt2") return byte_level_parts(keys, tokens);

@@ -33,6 +33,9 @@ void answer_with_model(const ApiContext& context, const ApiCall& call, const std
                 reply->note(
                     {.model = model, .tokens_in = answer->tokens_in, .tokens_out = answer->tokens_out});
                 send_json(*reply, answer->document);
+              } catch (const RefusedTexts& error) {
+                reply->note({.model = model, .tokens_in = error.n_tokens()});
+                fail(std::current_exception());
               } catch (...) {
                 fail(std::current_exception());
               }

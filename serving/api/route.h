@@ -9,6 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "generation/prompt.h"
 #include "serving/api/completion_parameters.h"
 #include "serving/api/server_metrics.h"
 #include "serving/http/http_server.h"
@@ -50,6 +51,16 @@ struct Route {
 struct CountedAnswer {
   nlohmann::ordered_json document;
   int64_t tokens_in = 0, tokens_out = 0;
+};
+/// A request is refused because a text is too long; the log counts the tokens that were read.
+class RefusedTexts : public TextTooLongError {
+ public:
+  RefusedTexts(const std::string& message, int64_t n_tokens)
+      : TextTooLongError(message), n_tokens_(n_tokens) {}
+  int64_t n_tokens() const { return n_tokens_; }
+
+ private:
+  int64_t n_tokens_;
 };
 /// An answer, or nothing as long as there is more to do.
 using ModelAnswer = std::optional<CountedAnswer>;

@@ -99,10 +99,11 @@ TEST(Prediction, IsTheSoftmaxOfWhatTheModelSays) {
     const auto predictions = classifier.task->predict(*classifier.model, texts);
     ASSERT_THAT(predictions, SizeIs(3));
     for (size_t i = 0; i < texts.size(); ++i) {
-      const auto& [input, labels, cut, objects, on_white, tokens, transcript] = predictions[i];
-      EXPECT_FALSE(objects);
-      EXPECT_EQ(input, texts[i]);
-      EXPECT_FALSE(cut);
+      const auto& prediction = predictions[i];
+      const auto& labels = prediction.labels;
+      EXPECT_FALSE(prediction.objects);
+      EXPECT_EQ(prediction.input, texts[i]);
+      EXPECT_FALSE(prediction.cut);
       ASSERT_THAT(labels, SizeIs(3));
       EXPECT_TRUE(std::ranges::is_sorted(labels, std::greater(), &LabelProbability::probability));
       double sum = 0;

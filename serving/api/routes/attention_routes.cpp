@@ -13,7 +13,7 @@
 #include "serving/api/json_answer.h"
 #include "serving/api/pictures.h"
 #include "serving/api/routes/routes.h"
-#include "serving/api/text_inputs.h"
+#include "serving/api/texts_or_ids.h"
 #include "tasks/task_type.h"
 
 namespace zoo {

@@ -15,7 +15,7 @@
 #include "serving/api/memory_file.h"
 #include "serving/api/pictures.h"
 #include "serving/api/routes/routes.h"
-#include "serving/api/text_inputs.h"
+#include "serving/api/texts_or_ids.h"
 #include "tasks/task_type.h"
 
 namespace zoo {

@@ -15,7 +15,7 @@
 #include "serving/api/completion_parameters.h"
 #include "serving/api/json_form.h"
 #include "serving/api/routes/routes.h"
-#include "serving/api/text_inputs.h"
+#include "serving/api/texts_or_ids.h"
 
 namespace zoo {
 namespace {
@@ -51,7 +51,7 @@ void complete(const ApiContext& context, const ApiCall& call) {
   const auto& limits = context.options.limits;
   RequestFields fields(call.request.body);
   auto parameters = read_text_parameters(fields, limits);
-  auto prompts = read_text_inputs(fields, "prompt", static_cast<size_t>(limits.most_prompts));
+  auto prompts = read_texts_or_ids(fields, "prompt", static_cast<size_t>(limits.most_prompts));
   parameters.answer.n_likeliest = fields.integer("logprobs", 0, kMostAlternatives);
   const bool is_echo = fields.flag("echo", false);
   if (!is_echo && parameters.max_tokens == 0) fields.fail("max_tokens", "must be at least 1 without echo");

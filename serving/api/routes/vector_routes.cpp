@@ -12,7 +12,7 @@
 #include "serving/api/api_error.h"
 #include "serving/api/json_answer.h"
 #include "serving/api/routes/routes.h"
-#include "serving/api/text_inputs.h"
+#include "serving/api/texts_or_ids.h"
 
 namespace zoo {
 namespace {
@@ -32,7 +32,7 @@ Json vector_json(const torch::Tensor& row, NumberFormat format) {
 
 /// The work for a request.
 struct Embedding {
-  TextInputs input;
+  TextsOrIds input;
   NumberFormat format;
   std::optional<int64_t> dimensions;
   bool normalize;
@@ -48,9 +48,12 @@ struct Embedding {
     if (!input.texts.empty()) {
       auto tokens = tokens_to_embed(model.tokenizer(), some(input.texts), options);
       if (tokens.n_cut > 0) {
-        throw TextTooLongError(
+        int64_t n_read = 0;
+        for (const auto& row : tokens.rows) n_read += std::ssize(row);
+        throw RefusedTexts(
             fmt::format("input has a text of more tokens than the model reads, which are {}: shorten it",
-                        options.max_length));
+                        options.max_length),
+            n_read);
       }
       return tokens;
     }
@@ -88,7 +91,7 @@ struct Embedding {
 void embeddings(const ApiContext& context, const ApiCall& call) {
   RequestFields fields(call.request.body);
   const auto model = fields.required_text("model");
-  auto input = read_text_inputs(fields, "input", context.options.limits.most_texts);
+  auto input = read_texts_or_ids(fields, "input", context.options.limits.most_texts);
   const auto dimensions = fields.integer("dimensions", 1, INT64_MAX);
   const auto format_name = fields.text("encoding_format").value_or("float");
   if (format_name != "float" && format_name != "base64")

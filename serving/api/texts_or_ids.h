@@ -12,7 +12,7 @@
 namespace zoo {
 
 /// Texts, or lists of token ids, which are read as they are.
-struct TextInputs {
+struct TextsOrIds {
   std::vector<std::string> texts;  // or
   std::vector<TokenIds> ids;
   size_t size() const { return texts.size() + ids.size(); }
@@ -20,13 +20,13 @@ struct TextInputs {
 
 /// A text, a list of texts, a list of token ids, or a list of such lists; at least one and at most `most`.
 /// Throws ApiError.
-TextInputs read_text_inputs(RequestFields& fields, const std::string& key, size_t most);
+TextsOrIds read_texts_or_ids(RequestFields& fields, const std::string& key, size_t most);
 
 /// How many tokens a model of texts reads of a text, special ones included: not more than it was trained on.
 int64_t n_tokens_read(const ServedModel& model, const std::string& text);
 
-/// Throws TextTooLongError if a text with so many tokens is longer than `most`. `name` is what the message
-/// calls it.
+/// Throws RefusedTexts if a text with so many tokens is longer than `most`. `name` is what the message calls
+/// it.
 void require_length(size_t n_tokens, int64_t most, const std::string& name);
 
 }  // namespace zoo

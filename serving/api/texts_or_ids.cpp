@@ -1,4 +1,4 @@
-#include "serving/api/text_inputs.h"
+#include "serving/api/texts_or_ids.h"
 
 #include <algorithm>
 
@@ -7,6 +7,7 @@
 #include "analysis/text_layout.h"
 #include "base/error.h"
 #include "generation/prompt.h"
+#include "serving/api/route.h"
 #include "tasks/task_type.h"
 
 namespace zoo {
@@ -21,9 +22,9 @@ bool are_ids(const Json& list) {
 
 }  // namespace
 
-TextInputs read_text_inputs(RequestFields& fields, const std::string& key, size_t most) {
+TextsOrIds read_texts_or_ids(RequestFields& fields, const std::string& key, size_t most) {
   const auto& value = fields.required(key);
-  TextInputs inputs;
+  TextsOrIds inputs;
   if (value.is_string()) {
     inputs.texts.push_back(value.get<std::string>());
   } else if (are_ids(value)) {
@@ -51,8 +52,9 @@ int64_t n_tokens_read(const ServedModel& model, const std::string& text) {
 
 void require_length(size_t n_tokens, int64_t most, const std::string& name) {
   if (static_cast<int64_t>(n_tokens) <= most) return;
-  throw TextTooLongError(
-      fmt::format("{} has {} tokens, and the model reads {}: shorten it", name, n_tokens, most));
+  throw RefusedTexts(
+      fmt::format("{} has {} tokens, and the model reads {}: shorten it", name, n_tokens, most),
+      static_cast<int64_t>(n_tokens));
 }
 
 }  // namespace zoo
