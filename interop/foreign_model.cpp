@@ -150,13 +150,9 @@ Experiment read_foreign_experiment(const fs::path& path) {
   return experiment;
 }
 
-namespace {
-
-/// Corrects what only the tensors tell: whether the output is the matrix of the embeddings, whether a body has
-/// a pooler, and whether a model of proteins tells contacts. Returns whether something changed.
 bool follow_tensors(const TensorMapping& mapping, const std::shared_ptr<const TensorSource>& tensors,
-                    const ModelPurpose& purpose, ModelConfig& model) {
-  const bool is_tied = model.tie_embeddings && !mapping.has_own_output(tensors);
+                    const ModelPurpose& purpose, ModelConfig& model, Compared compared) {
+  const bool is_tied = model.tie_embeddings && !mapping.has_own_output(tensors, compared);
   const bool has_pooler =
       model.pooler && (purpose.head != HeadKind::none || mapping.has_module(tensors, "head.pooler"));
   const bool tells_contacts = model.contact_regression && mapping.has_module(tensors, "contact_regression");
@@ -167,8 +163,6 @@ bool follow_tensors(const TensorMapping& mapping, const std::shared_ptr<const Te
   model.contact_regression = tells_contacts;
   return is_changed;
 }
-
-}  // namespace
 
 ForeignModel open_foreign(const fs::path& path, const fs::path& base) {
   auto source = open_foreign_source(path, ForeignParts::all, base);

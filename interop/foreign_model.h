@@ -48,4 +48,9 @@ ForeignDescription describe_foreign(ForeignConfig config, const ForeignGeneratio
 TensorMapping tensor_mapping(const ForeignFamily& family, const Experiment& experiment,
                              const ModelPurpose& purpose, const nlohmann::json& config);
 
+/// Corrects what only the tensors tell: whether the output is the matrix of the embeddings, whether a body has
+/// a pooler, and whether a model of proteins tells contacts. Returns whether something changed.
+bool follow_tensors(const TensorMapping& mapping, const std::shared_ptr<const TensorSource>& tensors,
+                    const ModelPurpose& purpose, ModelConfig& model, Compared compared = Compared::values);
+
 }  // namespace zoo

@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
-"""Keeps the table of families in docs/hub.md equal to what the tests compare with transformers.
+"""Keeps the tables in docs/hub.md equal to what the tests compare: families with transformers, and published models with
+what their files say.
 
-  scripts/make_hub_table.py           fails if the table is not current
-  scripts/make_hub_table.py --write   writes it into the page
+  scripts/make_hub_table.py           fails if a table is not current
+  scripts/make_hub_table.py --write   writes them into the page
 
 A row for each family of interop/foreign_families.cpp:
   - its words and classes are those of its ForeignFamily in interop/families/
   - what is compared: the directories that tests/parity/reference_interop.py has written, if
     tests/parity/interop_parity_test.cpp reads them
   - remarks: REMARKS in tests/parity/reference_interop.py
+A row for each family of the published models whose facts tests/interop/published_test.cpp checks: tests/published.
 ZOO_REFERENCES: the folder of the references; default build/release/tests/references. `ctest --preset release -R
 parity.References` makes them.
 """
@@ -26,7 +28,9 @@ from page_section import with_section
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs/hub.md"
 CASES, REFERENCE = ROOT / "tests/parity/interop_parity_test.cpp", ROOT / "tests/parity/reference_interop.py"
-BEGIN, END = "<!-- families: begin, made by scripts/make_hub_table.py --write -->", "<!-- families: end -->"
+MARKS = {name: (f"<!-- {name}: begin, made by scripts/make_hub_table.py --write -->", f"<!-- {name}: end -->")
+         for name in ("families", "published")}  # fmt: skip
+PUBLISHED = ROOT / "tests/published"
 SKIPPED = 77
 # What a tensor of a reference stands for.
 COMPARED = {
@@ -53,8 +57,11 @@ def joined(text):
 def families():
     """{model_type: (words, {class: task})}, in the order of the program."""
     sources = "".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "interop/families").glob("*.cpp")))
+    sources = re.sub(r"^\s*//.*\n", "", sources, flags=re.MULTILINE)
     result = {}
-    for function in re.findall(r"(\w+_foreign)\(\)", (ROOT / "interop/foreign_families.cpp").read_text(encoding="utf-8")):
+    listed = (ROOT / "interop/foreign_families.cpp").read_text(encoding="utf-8")
+    listed = re.search(r"& foreign_families\(\) {(.*?)^}", listed, re.MULTILINE | re.DOTALL)[1]
+    for function in re.findall(r"(\w+_foreign)\(\)", listed):
         body = re.search(rf"^ForeignFamily {function}\(\) {{(.*?)^}}", sources, re.MULTILINE | re.DOTALL)
         parts = body and re.search(r"\.model_type = (.*?),\s*\.doc = (.*?),\s*\.classes = {(.*?)},\s*\.read", body[1], re.DOTALL)
         if not parts:
@@ -146,15 +153,34 @@ def table():
     return "\n".join(lines)
 
 
+def published_table():
+    models = {}
+    for path in sorted(PUBLISHED.glob("*.json")):
+        facts = json.loads(path.read_text(encoding="utf-8"))
+        seen = any("seen" in group for group in facts["tensors"])
+        kind = "refused" if "refused" in facts else "seen" if seen else "computed"
+        models.setdefault(facts["family"], {}).setdefault(kind, []).append(facts)
+    lines = ["| `model_type` | names of tensors seen | names computed from config.json | refused |", "|---|---|---|---|"]
+    for model_type in families():
+        kinds = models.get(model_type, {})
+        cells = [f"`{model_type}`"]
+        cells += [", ".join(facts["model"] for facts in kinds.get(kind, [])) or "–" for kind in ("seen", "computed")]
+        cells.append(", ".join(f"{facts['model']} ({facts['refused']})" for facts in kinds.get("refused", [])) or "–")
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true")
     arguments = parser.parse_args()
     try:
         page = PAGE.read_text(encoding="utf-8")
-        new = with_section(page, BEGIN, END, table())
-        if new is None:
-            raise Problem(f"{PAGE.name} lacks the lines {BEGIN} and {END}")
+        new = page
+        for (begin, end), content in zip(MARKS.values(), (table(), published_table()), strict=True):
+            new = with_section(new, begin, end, content)
+            if new is None:
+                raise Problem(f"{PAGE.name} lacks the lines {begin} and {end}")
         if arguments.write:
             PAGE.write_text(new, encoding="utf-8")
         elif new != page:

@@ -83,6 +83,9 @@ class TensorRules {
 /// Shapes of tensors by name.
 using TensorShapes = std::map<std::string, std::vector<int64_t>>;
 
+/// Whether tensors that must be equal, or must have certain values, are read and compared, or only their shapes.
+enum class Compared { values, shapes };
+
 /// Which foreign names a model has: without a head they lack TensorRules::prefix().
 enum class ForeignNames { with_prefix, without_prefix };
 
@@ -94,12 +97,14 @@ class TensorMapping {
 
   /// A foreign checkpoint under our names. Throws CheckpointError: a tensor is missing, is not known, has
   /// another shape, or differs from the tensor that it must be a copy of.
-  std::shared_ptr<const TensorSource> imported(const std::shared_ptr<const TensorSource>& foreign) const;
+  std::shared_ptr<const TensorSource> imported(const std::shared_ptr<const TensorSource>& foreign,
+                                               Compared compared = Compared::values) const;
   /// Whether a foreign checkpoint has all tensors of one of our modules.
   bool has_module(const std::shared_ptr<const TensorSource>& foreign, const std::string& ours) const;
   /// Whether a foreign checkpoint has an output matrix that differs from the embeddings, although the model of
   /// this mapping is tied.
-  bool has_own_output(const std::shared_ptr<const TensorSource>& foreign) const;
+  bool has_own_output(const std::shared_ptr<const TensorSource>& foreign,
+                      Compared compared = Compared::values) const;
   /// Tensors of our model under the foreign names. `ours` must have the shapes of this mapping.
   std::shared_ptr<const TensorSource> exported(const std::shared_ptr<const TensorSource>& ours,
                                                ForeignNames names) const;

@@ -1,0 +1,162 @@
+// Published models as their files describe themselves: config.json alone gives a model that has a place for
+// every tensor of the file, in its shape, and needs no other. No weights are read or made.
+//
+// A file of tests/published has the facts of one model: its config.json and where it was seen, and groups of
+// names of tensors with their shapes. {} in a name stands for 0 … layers - 1. A group says where its names were
+// seen, or that they follow from config.json; the same for the shapes. "refused" is a part of the message of a
+// model that must not be opened.
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "interop/foreign_generation.h"
+#include "interop/foreign_model.h"
+#include "io/files.h"
+#include "tasks/images/image_task.h"
+#include "tests/support/errors.h"
+
+namespace zoo::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using Json = nlohmann::json;
+
+/// Names and shapes of tensors that are nowhere.
+class PublishedTensors final : public TensorSource {
+ public:
+  /// `groups`: "tensors" of a file of tests/published.
+  explicit PublishedTensors(const Json& groups) {
+    for (const auto& group : groups) {
+      for (const auto& [pattern, shape] : group.at("names").items()) {
+        const auto at = pattern.find("{}");
+        if (at == pattern.npos) add(pattern, shape.get<std::vector<int64_t>>());
+        for (int64_t layer = 0; at != pattern.npos && layer < group.at("layers").get<int64_t>(); ++layer)
+          add(std::string(pattern).replace(at, 2, std::to_string(layer)), shape.get<std::vector<int64_t>>());
+      }
+    }
+  }
+
+  std::vector<std::string> names() const override {
+    std::vector<std::string> result;
+    for (const auto& [name, shape] : shapes_) result.push_back(name);
+    return result;
+  }
+  bool contains(const std::string& name) const override { return shapes_.contains(name); }
+  std::vector<int64_t> shape(const std::string& name) const override { return shapes_.at(name); }
+  torch::ScalarType dtype(const std::string&) const override { return torch::kFloat; }
+  void read_into(const torch::Tensor&, const std::string& name) const override {
+    throw Error(fmt::format("the data of '{}' were read", name));
+  }
+  std::string place() const override { return "published"; }
+
+ private:
+  void add(const std::string& name, const std::vector<int64_t>& shape) {
+    if (!shapes_.emplace(name, shape).second) throw Error(fmt::format("'{}' is listed twice", name));
+  }
+
+  TensorShapes shapes_;
+};
+
+std::vector<fs::path> published_files() {
+  std::vector<fs::path> result;
+  for (const auto& entry : fs::directory_iterator(fs::path(__FILE__).parent_path().parent_path() / "published"))
+    result.push_back(entry.path());
+  std::ranges::sort(result);
+  return result;
+}
+
+/// What the model is for, with a tokenizer of the size that config.json gives.
+ModelPurpose purpose_of(const ForeignDescription& described) {
+  const auto& experiment = described.experiment;
+  const auto& task = experiment.task.type;
+  const int64_t vocab_size = experiment.model.vocab_size.value_or(0), n_labels = std::ssize(described.labels);
+  if (task == "image_classification") return image_purpose(experiment, HeadKind::classification, n_labels);
+  if (task == "object_detection") return image_purpose(experiment, HeadKind::detection, n_labels);
+  const auto& type = task_type(experiment);
+  auto purpose = (type.purpose ? type.purpose(experiment, vocab_size) : std::nullopt).value_or(ModelPurpose());
+  purpose.vocab_size = vocab_size;
+  purpose.n_classes = type.needs_labels() ? n_labels : 0;
+  if (task == "text_classification") purpose.head = HeadKind::classification;
+  if (task == "token_classification") purpose.head = HeadKind::token_classification;
+  purpose.start_token = std::max<int64_t>(purpose.start_token, 0);
+  return purpose;
+}
+
+/// What opening a model with these facts says.
+std::string problem_of(const Json& facts) {
+  return message_of<CheckpointError>([&] {
+    ForeignConfig config("config.json", facts.at("config"));
+    const auto generation = read_generation({}, {}, config);
+    auto described = describe_foreign(std::move(config), generation, "published");
+    const auto purpose = purpose_of(described);
+    const auto tensors = std::make_shared<PublishedTensors>(facts.at("tensors"));
+    const auto mapping = [&] {
+      return tensor_mapping(*described.family, described.experiment, purpose, described.config);
+    };
+    follow_tensors(mapping(), tensors, purpose, described.experiment.model, Compared::shapes);
+    mapping().imported(tensors, Compared::shapes);
+  });
+}
+
+class Published : public ::testing::TestWithParam<fs::path> {};
+
+TEST_P(Published, IsRead) {
+  const auto facts = Json::parse(read_file(GetParam()));
+  EXPECT_EQ(facts.at("config").value("model_type", facts.at("family")), facts.at("family"));
+  if (facts.contains("refused")) {
+    EXPECT_THAT(problem_of(facts), HasSubstr(facts.at("refused").get<std::string>()));
+  } else {
+    EXPECT_EQ(problem_of(facts), "no error");
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, Published, ::testing::ValuesIn(published_files()), [](const auto& model) {
+  auto name = model.param.stem().string();
+  std::ranges::replace_if(name, [](unsigned char letter) { return !std::isalnum(letter); }, '_');
+  return name;
+});
+
+TEST(PublishedModels, AreOfAllFamilies) {
+  std::map<std::string, int> models;
+  int all = 0;
+  for (const auto& file : published_files()) {
+    ++models[Json::parse(read_file(file)).at("family").get<std::string>()];
+    ++all;
+  }
+  for (const auto& family : foreign_families()) EXPECT_GE(models[family.model_type], 3) << family.model_type;
+  EXPECT_GE(all, 60);
+}
+
+// A fact that does not hold is seen.
+TEST(PublishedModels, WithAnotherTensorAreRefused) {
+  auto facts = Json::parse(read_file(published_files().front()));
+  for (const auto& file : published_files()) {
+    facts = Json::parse(read_file(file));
+    if (!facts.contains("refused")) break;
+  }
+  auto& names = facts["tensors"][0]["names"];
+  const auto shape = names.begin().value();
+  const std::string name = names.begin().key();
+  names[name] = {1, 2, 3};
+  EXPECT_THAT(problem_of(facts), HasSubstr("is (1, 2, 3)"));
+  names.erase(name);
+  EXPECT_THAT(problem_of(facts), HasSubstr("it has no tensor"));
+  names[name] = shape;
+  names["another.weight"] = {2};
+  EXPECT_THAT(problem_of(facts), HasSubstr("its tensor 'another.weight' is not in the model"));
+}
+
+}  // namespace
+}  // namespace zoo::testing
