@@ -131,8 +131,12 @@ int64_t bytes_of_weights(const fs::path& dir) {
   } else if (is_run(dir)) {
     files = {run_weights(dir), dir / kBaseFile};
   } else {
-    for (const auto& name : names_in(dir))
-      if (has_extension(name, {".safetensors", ".bin"})) files.push_back(dir / name);
+    // The first kind that is there is read.
+    for (const char* const kind : {".safetensors", ".bin"}) {
+      for (const auto& name : names_in(dir))
+        if (has_extension(name, {kind})) files.push_back(dir / name);
+      if (!files.empty()) break;
+    }
   }
   int64_t bytes = 0;
   for (const auto& file : files) {

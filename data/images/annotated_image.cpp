@@ -42,8 +42,9 @@ ImageShape size_to_fit(const ImageShape& shape, int64_t shorter, int64_t longest
   auto size = static_cast<double>(shorter);
   // The longer side follows from the shorter one before that is rounded, to the bit as in transformers.
   if (most / least * size > static_cast<double>(longest)) size = static_cast<double>(longest) * least / most;
-  const auto rounded = std::max<int64_t>(1, static_cast<int64_t>(std::nearbyint(size)));
-  if (rounded == std::min(shape.height, shape.width)) return shape;
+  const auto nearest = static_cast<int64_t>(std::nearbyint(size));
+  if (nearest == std::min(shape.height, shape.width)) return shape;
+  const auto rounded = std::max<int64_t>(1, nearest);  // transformers fails with a side of 0
   const auto other = std::clamp<int64_t>(static_cast<int64_t>(size * most / least), 1, longest);
   const bool is_wide = shape.height <= shape.width;
   return {.channels = shape.channels,

@@ -60,7 +60,9 @@ class ImageBatches final : public PlannedBatches {
     if (targets_.is_floating_point()) {
       batch.targets = other_targets.lerp(batch.targets, shares.unsqueeze(1));
     } else {
-      batch.fields.insert({{"other_targets", other_targets}, {"shares", shares}});
+      auto made = torch::zeros_like(other_targets);  // the rows of other processes are not made
+      made.narrow(0, used.first, used.count).copy_(other_targets.narrow(0, used.first, used.count));
+      batch.fields.insert({{"other_targets", made}, {"shares", shares}});
     }
     return batch;
   }

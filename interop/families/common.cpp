@@ -169,10 +169,9 @@ std::optional<double> yarn_amplitude(ForeignConfig& scaling, double factor) {
 
 /// The angles are those of short texts, and longer ones are refused: transformers turns a whole text by other
 /// angles once it is longer.
-void read_longrope(ForeignConfig& scaling, ModelConfig& to) {
+void read_longrope(ForeignConfig& scaling, int64_t original, ModelConfig& to) {
   auto& rotary = to.rotary;
   rotary.scaling = RotaryScaling::longrope;
-  const int64_t original = scaling.integer("original_max_position_embeddings", to.max_positions);
   const double factor = scaling.number(
       "factor", static_cast<double>(to.max_positions) / static_cast<double>(std::max<int64_t>(original, 1)));
   const double usual =
@@ -184,8 +183,9 @@ void read_longrope(ForeignConfig& scaling, ModelConfig& to) {
   to.max_positions = std::min(to.max_positions, original);
 }
 
-/// What stands in rope_scaling, or in rope_parameters beside the base.
-void read_scaling(ForeignConfig& scaling, ModelConfig& to) {
+/// What stands in rope_scaling, or in rope_parameters beside the base. `original`: the length of the first
+/// training, if it stands outside.
+void read_scaling(ForeignConfig& scaling, std::optional<int64_t> original, ModelConfig& to) {
   auto& rotary = to.rotary;
   // Older files name the kind "type".
   const auto kind = scaling.has("rope_type") ? scaling.text("rope_type") : scaling.text("type", "default");
@@ -196,8 +196,12 @@ void read_scaling(ForeignConfig& scaling, ModelConfig& to) {
   // transformers writes this key for kinds that do not use it, too.
   if (kind == "default" || kind == "linear") scaling.ignore({"original_max_position_embeddings"});
   if (kind == "default" || kind == "dynamic") return scaling.finish();
+  const auto original_length = [&] {
+    const int64_t inside = scaling.integer("original_max_position_embeddings", to.max_positions);
+    return original.value_or(inside);
+  };
   if (kind == "longrope" || kind == "su") {
-    read_longrope(scaling, to);
+    read_longrope(scaling, original_length(), to);
     return scaling.finish();
   }
   rotary.factor = scaling.number("factor");
@@ -207,10 +211,10 @@ void read_scaling(ForeignConfig& scaling, ModelConfig& to) {
     rotary.scaling = RotaryScaling::llama3;
     rotary.low_frequency_factor = scaling.number("low_freq_factor");
     rotary.high_frequency_factor = scaling.number("high_freq_factor");
-    rotary.original_max_positions = scaling.integer("original_max_position_embeddings", to.max_positions);
+    rotary.original_max_positions = original_length();
   } else if (kind == "yarn") {
     rotary.scaling = RotaryScaling::yarn;
-    rotary.original_max_positions = scaling.integer("original_max_position_embeddings", to.max_positions);
+    rotary.original_max_positions = original_length();
     rotary.attention_factor = yarn_amplitude(scaling, rotary.factor);
     rotary.beta_fast = scaling.number("beta_fast", 32);
     rotary.beta_slow = scaling.number("beta_slow", 1);
@@ -233,11 +237,12 @@ void read_scaling(ForeignConfig& scaling, ModelConfig& to) {
 void read_rotary(ForeignConfig& from, double default_theta, ModelConfig& to) {
   to.position = Position::rotary;
   to.rotary.theta = from.number("rope_theta", default_theta);
+  const auto original = from.optional_integer("original_max_position_embeddings");
   auto parameters = from.object("rope_parameters");
   auto scaling = from.object("rope_scaling");
   if (parameters && scaling) from.fail("rope_scaling", "rope_parameters says how positions are scaled, too");
   if (!parameters) {
-    if (scaling) read_scaling(*scaling, to);
+    if (scaling) read_scaling(*scaling, original, to);
     return;
   }
   // Of a model whose layers with windows have angles of their own there is an object for each kind of layer.
@@ -251,7 +256,7 @@ void read_rotary(ForeignConfig& from, double default_theta, ModelConfig& to) {
   if (!full && to.rotary.local_theta) parameters->fail("full_attention", "is missing");
   auto& values = full ? *full : *parameters;
   to.rotary.theta = values.number("rope_theta", to.rotary.theta);
-  read_scaling(values, to);
+  read_scaling(values, original, to);
   parameters->finish();
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -240,9 +241,12 @@ TensorRules detr_rules(const Experiment& experiment, const nlohmann::json& confi
   rules.tensor("embedder.projection.weight", "model.input_projection.weight", Move::reshaped,
                {model.d_model, n_features, 1, 1});
   rules.tensor("embedder.projection.bias", "model.input_projection.bias");
-  rules.tensor("embedder.row_table", "model.backbone.position_embedding.row_embeddings.weight");
-  rules.tensor("embedder.column_table", "model.backbone.position_embedding.column_embeddings.weight");
-  rules.renamed("model.position_embedding.", "model.backbone.position_embedding.");
+  // Each version of transformers knows its own name only.
+  std::string positions = "model.position_embedding.", of_others = "model.backbone.position_embedding.";
+  if (config.value("transformers_version", std::string()).starts_with("4.")) std::swap(positions, of_others);
+  rules.renamed(of_others, positions);
+  rules.tensor("embedder.row_table", positions + "row_embeddings.weight");
+  rules.tensor("embedder.column_table", positions + "column_embeddings.weight");
   rules.tensor("queries", "model.query_position_embeddings.weight");
   for (const char* const side : {"encoder", "decoder"}) add_bart_layers(side, rules);
   rules.module("decoder_norm", "model.decoder.layernorm");

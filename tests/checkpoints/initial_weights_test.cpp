@@ -2,6 +2,7 @@
 
 #include "checkpoints/initial_weights.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <set>
 #include <stdexcept>
@@ -82,7 +83,7 @@ std::string part_of(const std::string& message, const std::string& words) {
   const size_t at = message.find(words);
   if (at == message.npos) return "";
   const size_t begin = at + words.size();
-  return message.substr(begin, message.find(';', begin) - begin);
+  return message.substr(begin, std::min(message.find(';', begin), message.find("note: ", begin)) - begin);
 }
 
 struct Pair {

@@ -391,7 +391,6 @@ TEST(Generator, SaysWhatIsWrongInOneLine) {
                                      {.repetition_penalty = 0},
                                      {.presence_penalty = 1e9},
                                      {.no_repeat_ngram_size = -1},
-                                     {.seed = -1},
                                      {.batch_size = 0},
                                      {.temperature = std::numeric_limits<double>::quiet_NaN()}}) {
     EXPECT_THROW(decoder.generator.generate(std::vector<std::string>{"a"}, options), UsageError);

@@ -45,8 +45,13 @@ def without_sinusoids(model):
     return -count(model.model.encoder.embed_positions)
 
 
+def with_output(model):
+    """The output of T5 1.1, which transformers 5 ties to the embeddings until a file has both."""
+    return 0 if model.config.scale_decoder_outputs else model.lm_head.weight.numel()
+
+
 CORRECTIONS = {
-    "whisper": without_sinusoids, "big_bird": without_pooler, "esm": without_contacts, "bart": with_bias_of_logits,
+    "t5": with_output, "whisper": without_sinusoids, "big_bird": without_pooler, "esm": without_contacts, "bart": with_bias_of_logits,
     "marian": marian,
 }  # fmt: skip
 

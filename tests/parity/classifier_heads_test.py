@@ -101,8 +101,6 @@ def cases():
                               {"sbert_ce_default_activation_function": IDENTITY}, number),
         "bert_both": (B, t.BertConfig(**bert_config, **regression), bert,
                       {"sentence_transformers": {"activation_fn": SIGMOID, "version": "4.0.1"}}, number),
-        "bert_one_class": (B, t.BertConfig(**bert_config, **one, problem_type="single_label_classification"), bert, {},
-                           sigmoid),
         "bert_numbers": (B, t.BertConfig(**bert_config, num_labels=3, problem_type="regression"), bert, {}, number),
         "bert_raw_classes": (B, t.BertConfig(**bert_config, num_labels=3), bert,
                              {"sentence_transformers": {"activation_fn": IDENTITY, "version": "4.0.1"}}, softmax),

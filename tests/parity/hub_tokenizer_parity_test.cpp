@@ -16,9 +16,8 @@ namespace {
 
 class HubTokenizerParity : public ReferenceTest {
  protected:
-  explicit HubTokenizerParity(const std::string& script = "reference_hub_tokenizers.py",
-                              Transformers version = Transformers::newest)
-      : ReferenceTest(script, version) {}
+  explicit HubTokenizerParity(const std::string& script = "reference_hub_tokenizers.py")
+      : ReferenceTest(script, Transformers::of_version_4) {}
 
   std::filesystem::path folder(const std::string& name) const { return file(name).parent_path() / name; }
 
@@ -159,7 +158,7 @@ TEST_F(HubTokenizerParity, PartsTogether) {
 
 class HubSentencePieceParity : public HubTokenizerParity {
  protected:
-  HubSentencePieceParity() : HubTokenizerParity("reference_hub_sentencepiece.py", Transformers::of_version_4) {}
+  HubSentencePieceParity() : HubTokenizerParity("reference_hub_sentencepiece.py") {}
 };
 
 TEST_F(HubSentencePieceParity, T5) {

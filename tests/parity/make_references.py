@@ -13,8 +13,9 @@ import importlib.metadata
 import pathlib
 import shutil
 
-# Scripts for transformers 4 alone, which has tokenizers that call the library SentencePiece.
-OF_VERSION_4 = {"reference_hub_sentencepiece.py"}
+# Scripts for transformers 4 alone: it has tokenizers that call the library SentencePiece, and it writes the older files of
+# tokenizers beside tokenizer.json.
+OF_VERSION_4 = {"reference_hub_sentencepiece.py", "reference_hub_tokenizers.py"}
 PINNED = pathlib.Path(__file__).resolve().parents[2] / "scripts"
 
 

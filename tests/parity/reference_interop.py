@@ -181,6 +181,8 @@ def llama(out):
             scaling |= {
                 "short_factor": [1 + 0.3 * i for i in range(pairs)], "long_factor": [2.0 + i for i in range(pairs)]
             }  # fmt: skip
+        if scaling and scaling["rope_type"] == "longrope":  # where published files have it; version 4 reads it there only
+            sizes["original_max_position_embeddings"] = scaling["original_max_position_embeddings"]
         config = LlamaConfig(
             **sizes, tie_word_embeddings=bool(seed % 2), rope_theta=draw.choice([1e4, 5e5]), rope_scaling=scaling,
             rms_norm_eps=draw.choice([1e-5, 1e-6]), bos_token_id=0, eos_token_id=[1, 2] if seed == 0 else 1,

@@ -20,6 +20,7 @@ def byte_level(directory):
             vocab_size=size, min_frequency=2, special_tokens=special, show_progress=False,
             initial_alphabet=pre_tokenizers.ByteLevel.alphabet()))
         model = json.loads(tokenizer.to_str())["model"]
+        tokenizer.encode_special_tokens = True  # texts that look like a special token are texts
         tokens = sorted(model["vocab"], key=model["vocab"].get)
         inputs, outputs = {}, {}
         inputs["texts"], inputs["text_lengths"] = as_bytes(texts)

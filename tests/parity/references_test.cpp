@@ -11,7 +11,8 @@ TEST(References, AreMadeByOneProcess) {
     GTEST_SKIP() << "each test makes its own, because ZOO_REFERENCES names no directory for all of them";
   make_references(out);
   make_references(out / References::folder_of(Transformers::of_version_4),
-                  "reference_interop.py reference_hub_sentencepiece.py", Transformers::of_version_4);
+                  "reference_interop.py reference_hub_sentencepiece.py reference_hub_tokenizers.py",
+                  Transformers::of_version_4);
 }
 
 }  // namespace

@@ -31,7 +31,8 @@ class Examples : public ::testing::Test {
       const size_t word = random.below(3), first = random.below(4), second = random.below(4);
       text += "the quick brown fox jumps over the lazy dog\n";
       letters += std::string(20, static_cast<char>('a' + random.below(8))) + "\n";
-      table += fmt::format("a {} film\t{}\n", (i % 2 ? good : bad)[word], i % 2 ? "up" : "down");
+      const auto& words = i % 2 ? good : bad;
+      table += fmt::format("a {} and {} film\t{}\n", words[word], words[first % 3], i % 2 ? "up" : "down");
       names += fmt::format("{} und {} {}\tO O B-PER I-PER\n", de[first], good[word], bad[word]);
       german += fmt::format("{} und {}\n", de[first], de[second]);
       english += fmt::format("{} and {}\n", en[first], en[second]);

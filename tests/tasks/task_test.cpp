@@ -327,8 +327,10 @@ TEST(Task, EachFamilyClassifies) {
     SCOPED_TRACE(architecture + " " + answer);
     const TinyWorld world;
     std::string table = "sentence\tlabel\n";
-    for (int i = 0; i < 60; ++i)
-      table += fmt::format("{} {}\n", i % 2 ? "bbb" : "aa", i % 2 ? "x\tsecond" : "yy\tfirst");
+    for (int i = 0; i < 60; ++i) {
+      const auto n = static_cast<size_t>(1 + i % 5);
+      table += i % 2 ? std::string(n, 'b') + " x\tsecond\n" : std::string(n, 'a') + " yy\tfirst\n";
+    }
     world.dir().write("data/table.tsv", table);
     const auto result =
         train(world.experiment("text_classification",
