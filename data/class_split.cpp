@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <string>
+#include <string_view>
 
 namespace zoo {
 namespace {
@@ -25,24 +27,39 @@ uint64_t first_hash_of_train(double valid_fraction, const std::vector<uint64_t>&
   return std::clamp(wanted, least + (least < largest ? 1 : 0), largest);
 }
 
+/// Whether each row is one for validation.
+std::vector<bool> rows_for_validation(double valid_fraction, std::span<const RowIdentity> rows,
+                                      const std::vector<uint64_t>& hashes) {
+  std::map<std::string_view, uint64_t> largest;  // of each class
+  for (size_t i = 0; i < rows.size(); ++i) {
+    auto& most = largest[rows[i].label];
+    most = std::max(most, hashes[i]);
+  }
+  const bool are_classes = 2 * largest.size() <= rows.size();
+  const uint64_t first_of_train = first_hash_of_train(valid_fraction, hashes);
+  std::vector<bool> result;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const bool is_kept = are_classes && hashes[i] == largest.at(rows[i].label);
+    result.push_back(!is_kept && hashes[i] < first_of_train);
+  }
+  return result;
+}
+
 }  // namespace
 
 std::vector<bool> rows_of_split(const DataConfig& config, Split split, std::span<const RowIdentity> rows) {
   if (!is_shared(config, split) || rows.empty()) return std::vector<bool>(rows.size(), true);
   std::vector<uint64_t> hashes;
-  std::map<std::string_view, uint64_t> largest;  // of each class
-  for (const auto& row : rows) {
-    hashes.push_back(hash_of(row.text));
-    auto& most = largest[row.label];
-    most = std::max(most, hashes.back());
+  for (const auto& row : rows) hashes.push_back(hash_of(row.text));
+  auto result = rows_for_validation(config.valid_fraction, rows, hashes);
+  if (std::ranges::find(result, true) == result.end()) {
+    // Each class has one text, which must then be on both sides.
+    std::map<std::string_view, size_t> n_before;
+    for (size_t i = 0; i < rows.size(); ++i)
+      hashes[i] = hash_of(rows[i].text + '\0' + std::to_string(n_before[rows[i].text]++));
+    result = rows_for_validation(config.valid_fraction, rows, hashes);
   }
-  const bool are_classes = 2 * largest.size() <= rows.size();
-  const uint64_t first_of_train = first_hash_of_train(config.valid_fraction, hashes);
-  std::vector<bool> result;
-  for (size_t i = 0; i < rows.size(); ++i) {
-    const bool is_kept = are_classes && hashes[i] == largest.at(rows[i].label);
-    result.push_back((is_kept || hashes[i] >= first_of_train) == (split == Split::train));
-  }
+  if (split == Split::train) result.flip();
   return result;
 }
 

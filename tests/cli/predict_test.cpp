@@ -283,7 +283,7 @@ TEST_F(Predict, VectorsThatCannotBeAreOneLine) {
   for (const std::string run : {"decoder", "filler"})
     expect_error("embed " + run + " --text or --pooling pooler", "this model has no pooler");
   expect_error("embed encoder", "text 2: there are no tokens", "good\n\nbad\n");
-  expect_error("embed encoder --text x --pooling max", "--pooling");
+  expect_error("embed encoder --text x --pooling softest", "--pooling");
   expect_error("embed encoder", "standard input is empty");
 }
 

@@ -202,7 +202,10 @@ class T5:
             num_decoder_layers=2, feed_forward_proj="gated-gelu" if self.gated else "relu", tie_word_embeddings=self.tied,
             decoder_start_token_id=0, pad_token_id=0, eos_token_id=1,
         )  # fmt: skip
-        self.model = randomize(transformers.T5ForConditionalGeneration(self.config), 0.1)
+        model = transformers.T5ForConditionalGeneration(self.config)
+        if not self.tied:  # transformers 5 ties them until a file has both matrices
+            model.lm_head.weight = torch.nn.Parameter(torch.empty_like(model.lm_head.weight))
+        self.model = randomize(model, 0.1)
         with torch.no_grad():  # as in gguf_export_test.py
             silent = [*range(3), *range(len(self.pieces), self.config.vocab_size)]
             self.model.lm_head.weight.mul_(4 if self.tied else 1)
