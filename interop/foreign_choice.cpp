@@ -35,7 +35,8 @@ bool is_for_training(std::string_view key) {
 /// Whether a key is only about a head that this model does not have.
 bool is_for_another_head(std::string_view key, HeadKind head) {
   const bool classifies = head == HeadKind::classification;
-  return (key == "model.pooler" && !classifies) ||
+  const bool writes = head == HeadKind::language_modeling || head == HeadKind::masked_language_modeling;
+  return (key == "model.output_bias" && !writes) || (key == "model.pooler" && !classifies) ||
          (key == "model.classifier_bias" && !classifies && head != HeadKind::token_classification);
 }
 

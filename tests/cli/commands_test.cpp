@@ -280,6 +280,7 @@ init_from: pretrained
 name: tuned
 task: text_classification
 data: {train: table.tsv}
+training: {best_by: last}
 )");
   const auto trained = zoo("train tuned.yaml --device cpu");
   ASSERT_EQ(trained.code, 0) << trained.err;

@@ -25,7 +25,7 @@ def config_of(directory):
     config = AutoConfig.from_pretrained(directory).to_dict()
     for key in ("_name_or_path", "transformers_version", "_commit_hash"):
         config.pop(key, None)
-    return config
+    return {key: value for key, value in config.items() if value is not None}  # null is as good as absent
 
 
 def loaded(directory):
