@@ -358,7 +358,7 @@ def films(n):
     for _ in range(n):
         chosen = [word for word in words if draw.random() < 0.5]
         text = " ".join(draw.sample(chosen + ["a", "film", "of", "the", "year"], len(chosen) + 5))
-        rows.append((text, [words[word] for word in chosen], 2.0 + 1.5 * len(chosen)))
+        rows.append((text, [words[word] for word in chosen], 1.5 * len(chosen) - 2.25))
     return rows
 
 
