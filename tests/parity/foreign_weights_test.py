@@ -248,7 +248,7 @@ def check_nanogpt(work):
     result = zoo("evaluate", directory / "ckpt.pt", "--data", text, "--json")
     assert result.returncode == 0, result.stderr
     ours = json.loads(result.stdout)
-    ids = torch.tensor(words(text.read_text())["input_ids"])
+    ids = torch.tensor([*words(text.read_text())["input_ids"], 0])  # the end of the text counts
     parts = [ids[i : i + 33] for i in range(0, len(ids) - 1, 32)]
     with torch.no_grad():
         losses = [F.cross_entropy(model(part[None, :-1])[0], part[1:], reduction="sum") for part in parts]
