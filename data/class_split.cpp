@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -51,14 +52,14 @@ std::vector<bool> rows_of_split(const DataConfig& config, Split split, std::span
   if (!is_shared(config, split) || rows.empty()) return std::vector<bool>(rows.size(), true);
   std::vector<uint64_t> hashes;
   for (const auto& row : rows) hashes.push_back(hash_of(row.text));
-  auto result = rows_for_validation(config.valid_fraction, rows, hashes);
-  if (std::ranges::find(result, true) == result.end()) {
-    // Each class has one text, which must then be on both sides.
+  const std::set<uint64_t> texts(hashes.begin(), hashes.end());
+  if (2 * texts.size() <= rows.size()) {
+    // A table of few texts: a text that is for validation alone would be one that the model never saw.
     std::map<std::string_view, size_t> n_before;
     for (size_t i = 0; i < rows.size(); ++i)
       hashes[i] = hash_of(rows[i].text + '\0' + std::to_string(n_before[rows[i].text]++));
-    result = rows_for_validation(config.valid_fraction, rows, hashes);
   }
+  auto result = rows_for_validation(config.valid_fraction, rows, hashes);
   if (split == Split::train) result.flip();
   return result;
 }
