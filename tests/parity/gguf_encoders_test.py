@@ -14,6 +14,7 @@ ZOO_PROGRAM and ZOO_PYTHON: as in gguf_export_test.py.
 import ctypes
 import json
 import pathlib
+import shutil
 import sys
 import tempfile
 
@@ -194,9 +195,12 @@ class T5:
             pad_id=0, eos_id=1, unk_id=2, bos_id=-1, character_coverage=1.0, minloglevel=2,
         )  # fmt: skip
         self.pieces = sentencepiece.SentencePieceProcessor(model_file=f"{prefix}.model")
-        self.tokenizer = (
-            transformers.T5Tokenizer(f"{prefix}.model", extra_ids=3, legacy=True) if self.spiece else unigram(self.pieces)
-        )
+        if self.spiece:
+            directory.mkdir()
+            shutil.copy(f"{prefix}.model", directory / "spiece.model")
+            self.tokenizer = transformers.T5Tokenizer.from_pretrained(directory, extra_ids=3)
+        else:
+            self.tokenizer = unigram(self.pieces)
         self.config = transformers.T5Config(
             vocab_size=len(self.tokenizer) + 2, d_model=48, d_kv=16, num_heads=4, d_ff=80, num_layers=3,
             num_decoder_layers=2, feed_forward_proj="gated-gelu" if self.gated else "relu", tie_word_embeddings=self.tied,
@@ -213,6 +217,8 @@ class T5:
                 rows[silent] = 0
         self.model.save_pretrained(directory)
         self.tokenizer.save_pretrained(directory)
+        if self.spiece:
+            (directory / "tokenizer.json").unlink()
 
     def keys(self, name, file_type):
         config, tokens = self.config, in_order(self.tokenizer)

@@ -494,8 +494,10 @@ def with_pre(path, name):
 
 def encoded(path, texts):
     """Each text with its ids here: lines at once, others one by one."""
-    lines = [text for text in texts if "\n" not in text]
-    found = json.loads(zoo("tokenizer", "encode", path, "--json", typed="".join(f"{line}\n" for line in lines)))["results"]
+    lines, found = [text for text in texts if "\n" not in text], []
+    if lines:
+        typed = "".join(f"{line}\n" for line in lines)
+        found += json.loads(zoo("tokenizer", "encode", path, "--json", typed=typed))["results"]
     for text in (text for text in texts if "\n" in text):
         found += json.loads(zoo("tokenizer", "encode", path, "--text", text, "--json"))["results"]
     return [(one["text"], one["ids"]) for one in found]

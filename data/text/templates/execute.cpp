@@ -322,12 +322,11 @@ Interpreter::Flow Interpreter::execute_form(const Generation& form) {
   std::string body;
   capture(form.body, body);
   // As transformers: a span begins at the length of the text so far, in code points. The text of a macro that
-  // still runs does not count. Spans before any text are left out.
+  // still runs does not count.
   const auto& whole = result_.text;
   n_code_points_ += count_code_points(std::string_view(whole).substr(n_counted_));
   n_counted_ = whole.size();
-  if (!whole.empty() || !result_.generated.empty())
-    result_.generated.push_back({n_code_points_, n_code_points_ + count_code_points(body)});
+  result_.generated.push_back({n_code_points_, n_code_points_ + count_code_points(body)});
   write(body);
   return Flow::on;
 }

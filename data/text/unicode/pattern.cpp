@@ -103,6 +103,8 @@ class Translation {
       to_ += fmt::format("[^{}]", word_characters);
     } else if (c == 'p' || c == 'P') {
       return property();
+    } else if ((c == 'A' || c == 'z') && !in_class_) {  // the beginning and the end of the text
+      to_ += {'\\', c};
     } else if (c == 'd' || c == 'D' || c == 'r' || c == 'n' || c == 't' || c == 'f' || c == 'v') {
       to_ += c == 'v' ? std::string("\\x0B") : std::string{'\\', c};  // \v is any vertical blank in PCRE2
     } else if (is_letter || (c >= '0' && c <= '9') || static_cast<unsigned char>(c) < 0x20) {
