@@ -32,6 +32,30 @@ std::tm date_of_training() {
   return date;
 }
 
+// ---- messages as templates see them, as in transformers 5
+
+/// Leaves out keys without a value: a template that writes `content` would write "None". Gives a message its
+/// reasoning under the names that templates read: `reasoning_content` or, for gpt-oss, `thinking`.
+void prepare(Conversation& messages) {
+  for (auto& message : messages) {
+    if (!message.is_object()) throw DataError("a message is an object with a \"role\" and a \"content\"");
+    auto prepared = Conversation::object();
+    for (const auto& [key, value] : message.items()) {
+      if (!value.is_null()) prepared[key] = value;
+    }
+    for (const char* const name : {"reasoning_content", "thinking", "reasoning"}) {
+      const auto found = prepared.find(name);
+      if (found == prepared.end()) continue;
+      Conversation named = {{"thinking", *found}};
+      named.update(prepared);
+      named["reasoning_content"] = *found;
+      prepared = std::move(named);
+      break;
+    }
+    message = std::move(prepared);
+  }
+}
+
 // ---- continue_final_message
 
 constexpr std::string_view final_tag = "CONTINUE_FINAL_MESSAGE_TAG";
@@ -193,6 +217,7 @@ RenderedText ChatTemplate::render(const Conversation& conversation, const std::t
   variables.update({{"tools", nullptr}, {"documents", nullptr}, {"add_generation_prompt", false}});
   variables.update(conversation);
   variables.erase("continue_final_message");
+  prepare(variables["messages"]);
   std::string final_message;
   if (continues) final_message = mark_final_message(variables);
   try {
@@ -287,15 +312,12 @@ EncodedConversation ChatTemplate::encode_answers(const Tokenizer& tokenizer,
   for (const auto& [begin, end] : answers_in(conversation, whole)) {
     const size_t first = count_code_points(std::string_view(whole.text).substr(0, begin));
     const size_t last = first + count_code_points(std::string_view(whole.text).substr(begin, end - begin));
-    // An answer begins with the token of its first character and ends with the token of its last one, as in
-    // transformers.
-    const auto from = std::ranges::find_if(
-        tokens, [&](const auto& token) { return token.begin <= first && first < token.end; });
-    const auto to = std::find_if(from, tokens.end(),
-                                 [&](const auto& token) { return token.begin < last && last <= token.end; });
-    if (from == tokens.end() || begin == end) continue;
+    // As transformers: each token that shares a character with an answer belongs to it.
+    const auto from = std::ranges::find_if(tokens, [&](const auto& token) { return token.end > first; });
+    const auto to = std::find_if(from, tokens.end(), [&](const auto& token) { return token.begin >= last; });
+    if (from == to) continue;
     result.answers.push_back(from - tokens.begin());
-    result.answers.push_back(to == tokens.end() ? std::ssize(tokens) : to + 1 - tokens.begin());
+    result.answers.push_back(to - tokens.begin());
     result.answer_bytes += static_cast<int64_t>(end - begin);
   }
   return result;
