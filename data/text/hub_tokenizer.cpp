@@ -167,11 +167,11 @@ class HubTokenizer final : public Tokenizer {
     for (auto& token : document["added_tokens"]) {
       if (token["id"] == special_.mask && !reads_masks) token["lstrip"] = false;
     }
-    // transformers finds all special tokens in texts or none. People write masks, and the marks of gaps.
-    if (const auto config = files.find("tokenizer_config.json");
-        config != files.end() && (reads_masks || !written_.empty())) {
+    if (const auto config = files.find("tokenizer_config.json"); config != files.end()) {
       auto settings = nlohmann::json::parse(config->second);
-      settings["split_special_tokens"] = false;
+      settings["model_input_names"] = nlohmann::json(model_input_names_of(frame));
+      // transformers finds all special tokens in texts or none. People write masks, and the marks of gaps.
+      if (reads_masks || !written_.empty()) settings["split_special_tokens"] = false;
       config->second = settings.dump(1) + "\n";
     }
     file = document.dump(2) + "\n";

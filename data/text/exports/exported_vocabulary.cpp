@@ -75,14 +75,18 @@ OrderedJson added_tokens_of(const std::vector<ExportedToken>& tokens, const Text
   return added;
 }
 
+OrderedJson model_input_names_of(const TextFrame& frame) {
+  if (frame.second_segment != 0 && !frame.between.empty())
+    return {"input_ids", "token_type_ids", "attention_mask"};
+  return {"input_ids", "attention_mask"};
+}
+
 OrderedJson config_of(const std::vector<ExportedToken>& tokens, const TextFrame& frame) {
   OrderedJson config{{"tokenizer_class", "PreTrainedTokenizerFast"},
                      {"clean_up_tokenization_spaces", false},
                      {"split_special_tokens", !is_frame_of_encoder(frame, tokens)},
-                     {"model_input_names", {"input_ids", "attention_mask"}}};
+                     {"model_input_names", model_input_names_of(frame)}};
   for (const auto& token : tokens) config[token.role] = token.content;
-  if (frame.second_segment != 0 && !frame.between.empty())
-    config["model_input_names"] = {"input_ids", "token_type_ids", "attention_mask"};
   return config;
 }
 
