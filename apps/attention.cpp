@@ -27,7 +27,7 @@ namespace zoo {
 namespace {
 
 struct AttentionArguments {
-  std::filesystem::path run;
+  std::filesystem::path run, base;
   std::optional<std::string> text, target, image, audio;
   std::optional<std::filesystem::path> out;
   bool heads = false, json = false;
@@ -81,7 +81,7 @@ void show_attention(const AttentionArguments& arguments) {
   check(arguments);
   const auto device = parse_device(arguments.device);
   note_large_weights(arguments.run);
-  const auto run = Run::open(arguments.run, device);
+  const auto run = Run::open(arguments.run, device, WeightFormat::fp32, arguments.base);
   const auto report = report_of(arguments, run);
   if (arguments.json) std::cout << to_json(report) << '\n';
   if (arguments.json && !arguments.out) return;
@@ -101,6 +101,7 @@ void add_attention(CLI::App& app) {
       "attention",
       "Show where a trained model looks and what it predicts at each position: on a page or as numbers");
   add_run(*command, arguments->run);
+  add_base(*command, arguments->base);
   command->add_option("--text", arguments->text, "The text to read")->type_name("TEXT");
   command
       ->add_option("--image", arguments->image,

@@ -47,7 +47,7 @@ constexpr double kUsualSeconds = 2;
 constexpr size_t kLongMessage = 1000;  // bytes
 
 struct BenchArguments {
-  std::filesystem::path target;
+  std::filesystem::path target, base;
   std::vector<std::string> overrides;
   std::optional<int64_t> length, longest;
   double seconds = kUsualSeconds;
@@ -154,7 +154,8 @@ std::string as_text(const std::vector<ScalingCurve>& curves) {
       "Megabytes of tensors at most, without the weights; decoding: of the state after n tokens\n\n{}",
       scaling_table(
           curves, [](const auto& curve) { return exponent(curve.seconds_exponent); }, milliseconds),
-      scaling_table(curves, [](const auto& curve) { return exponent(curve.bytes_exponent); }, megabytes));
+      scaling_table(
+          curves, [](const auto& curve) { return exponent(curve.bytes_exponent); }, megabytes));
 }
 
 /// The task to measure, on its own data or on random ones.
@@ -169,8 +170,9 @@ BenchTask task_of(const BenchArguments& arguments) {
   const bool is_run = names_stored_model(arguments.target);
   if (is_run && !arguments.overrides.empty())
     throw UsageError("--set changes a configuration, not a run that is finished");
+  if (!is_run) require_no_base(arguments.base);
   BenchTask task;
-  if (is_run) task.own = open_stored_model(arguments.target).task;
+  if (is_run) task.own = open_stored_model(arguments.target, arguments.base).task;
   const auto experiment =
       is_run ? task.own->experiment() : load_experiment_or_text(arguments.target, arguments.overrides);
   if (const auto missing = missing_data(experiment)) {
@@ -214,8 +216,10 @@ Json as_json(const GenerationSpeed& speed, int64_t batch_size) {
 /// With --beam 1, a batch of N prompts at once is measured with the first N prompts. Beam search always
 /// answers all prompts, in batches of about N beams.
 void bench_prompts(const BenchArguments& arguments) {
-  const auto run =
-      open_run({.dir = arguments.target, .weights = arguments.weights, .device = arguments.device});
+  const auto run = open_run({.dir = arguments.target,
+                             .base = arguments.base,
+                             .weights = arguments.weights,
+                             .device = arguments.device});
   const auto prompts = prompts_of(arguments, run);
   const Generator generator(run.model(), run.tokenizer());
   auto options = run.experiment().generation;
@@ -307,6 +311,7 @@ void add_bench(CLI::App& app) {
   command->add_option("CONFIG|RUN", arguments->target, "A configuration, the directory of a run, or a text")
       ->type_name("PATH")
       ->required();
+  add_base(*command, arguments->base);
   add_overrides(*command, arguments->overrides);
   command
       ->add_option("--length", arguments->length,

@@ -55,13 +55,13 @@ void run(AverageArguments arguments) {
 }
 
 struct MergeArguments {
-  std::filesystem::path run, out;
+  std::filesystem::path run, out, base;
   bool json = false;
 };
 
 void merge(const MergeArguments& arguments) {
   note_large_weights(arguments.run);
-  const auto merged = merge_run(arguments.run, arguments.out);
+  const auto merged = merge_run(arguments.run, arguments.out, arguments.base);
   const nlohmann::json document = {{"run", merged.run_dir.string()}, {"adapters", merged.n_adapters}};
   std::cout << (arguments.json
                     ? document.dump() + "\n"
@@ -71,7 +71,7 @@ void merge(const MergeArguments& arguments) {
 struct ConversionArguments {
   std::filesystem::path from, to, base;
   std::optional<ExportedType> type;
-  bool json = false;
+  bool only_adapter = false, json = false;
 };
 
 void import_directory(const ConversionArguments& arguments) {
@@ -92,7 +92,11 @@ void import_directory(const ConversionArguments& arguments) {
 
 void export_model(const ConversionArguments& arguments) {
   note_large_weights(arguments.from);
-  const auto kind = export_run(arguments.from, arguments.to, arguments.type);
+  const bool is_adapter = arguments.only_adapter;
+  const auto kind = export_run(arguments.from, arguments.to,
+                               {.type = arguments.type,
+                                .part = is_adapter ? ExportedPart::adapter : ExportedPart::model,
+                                .base = arguments.base});
   const bool is_file = is_gguf_name(arguments.to);
   if (arguments.json) {
     const nlohmann::ordered_json document = {{is_file ? "file" : "directory", arguments.to.string()},
@@ -101,7 +105,9 @@ void export_model(const ConversionArguments& arguments) {
     return;
   }
   std::cout << fmt::format("{}: {}, for {}\n", arguments.to.string(), kind,
-                           is_file ? "llama.cpp" : "AutoModel.from_pretrained()");
+                           is_file      ? "llama.cpp"
+                           : is_adapter ? "PeftModel.from_pretrained()"
+                                        : "AutoModel.from_pretrained()");
 }
 
 }  // namespace
@@ -124,9 +130,11 @@ void add_average(CLI::App& app) {
 
 void add_merge(CLI::App& app) {
   const auto arguments = std::make_shared<MergeArguments>();
-  auto* command = app.add_subcommand("merge", "Add the adapters of a run (training.lora) to its weights");
+  auto* command = app.add_subcommand(
+      "merge", "Add the adapters of a run (training.lora), or those of PEFT, to the weights of their base");
   add_run(*command, arguments->run);
   command->add_option("OUT", arguments->out, "Directory of the new run")->required()->option_text(" ");
+  add_base(*command, arguments->base);
   add_json(*command, arguments->json);
   command->callback([arguments] { merge(*arguments); });
 }
@@ -142,10 +150,7 @@ void add_import(CLI::App& app) {
       ->type_name("DIR")
       ->required();
   command->add_option("RUN", arguments->to, "The directory of the new run")->type_name("DIR")->required();
-  command
-      ->add_option("--base", arguments->base,
-                   "The model that an adapter changes (default: what its adapter_config.json names)")
-      ->type_name("DIR");
+  add_base(*command, arguments->base);
   add_json(*command, arguments->json);
   command->callback([arguments] { import_directory(*arguments); });
 }
@@ -166,6 +171,10 @@ void add_export(CLI::App& app) {
                    "the run has them")
       ->transform(one_of<ExportedType>())
       ->option_text("FORMAT");
+  command->add_flag("--adapter", arguments->only_adapter,
+                    "Only the adapters of training.lora and what else was trained, for the library PEFT: "
+                    "PeftModel.from_pretrained(BASE, DIRECTORY)");
+  add_base(*command, arguments->base);
   add_json(*command, arguments->json);
   command->callback([arguments] { export_model(*arguments); });
 }

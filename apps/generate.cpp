@@ -360,7 +360,8 @@ void chat(const GenerateArguments& arguments, const Run& run) {
     throw UsageError("--chat gives one answer to a message: leave out --num-samples");
   Chat chat(run, options,
             {.system = arguments.system,
-             .marks = arguments.special_tokens ? MarksInMessages::tokens : MarksInMessages::text});
+             .marks = arguments.special_tokens ? MarksInMessages::tokens : MarksInMessages::text,
+             .base = arguments.run.base});
   const size_t most_bytes = most_prompt_bytes(run.model().generative()->max_length());
   if (is_conversation(arguments) && options.beam == 1) return converse_with(chat, most_bytes);
   const auto messages = prompt_texts(arguments, most_bytes);

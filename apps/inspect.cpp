@@ -214,7 +214,8 @@ void print_table(const Experiment& experiment, const ModelCost& cost, const Mode
                            answer_of(problem, purpose.n_classes), name_of(problem));
 }
 
-// {"name", "architecture", "sequence_length", "embedding": how texts become vectors, "parameters", "flops_per_token",
+// {"name", "architecture", "sequence_length", "embedding": how texts become vectors, "parameters",
+// "flops_per_token",
 //  "memory": {"weight_bytes", "training_bytes", "activation_bytes_per_token", "cache_bytes_per_token",
 //             "state_bytes": of a sequence in generation, whatever its length},
 //  "head": {"problem": as task.problem, "activation": "softmax", "sigmoid" or "none", "outputs"}, null if the
@@ -265,6 +266,7 @@ void inspect(const InspectArguments& arguments) {
     experiment = run.experiment();
     purpose = run.task().purpose();
   } else {
+    require_no_base(arguments.base);
     experiment = load_experiment_or_text(arguments.target, arguments.overrides);
     purpose = purpose_of(experiment);
   }

@@ -172,7 +172,7 @@ void add_train_tokenizer(CLI::App& app) {
 // ---- encode
 
 struct EncodeArguments {
-  std::filesystem::path dir;
+  std::filesystem::path dir, base;
   std::optional<std::string> text;
   bool offsets = false, json = false;
 };
@@ -180,7 +180,7 @@ struct EncodeArguments {
 // {"results": [{"text", "ids", "tokens", "offsets"}]}, one result per text; without --json, one line of ids
 // per text, or of id:begin-end. Offsets are code points of the text.
 void encode(const EncodeArguments& arguments) {
-  const auto tokenizer = open_stored_tokenizer(arguments.dir);
+  const auto tokenizer = open_stored_tokenizer(arguments.dir, arguments.base);
   auto results = nlohmann::ordered_json::array();
   const auto encode_one = [&](const std::string& text) {
     TokenIds ids;
@@ -220,6 +220,7 @@ void add_encode(CLI::App& app) {
   command->add_option("--text", arguments->text, "The text")->type_name("TEXT");
   command->add_flag("--offsets", arguments->offsets,
                     "Where each token stands in the text: code points, from and up to but not including");
+  add_base(*command, arguments->base);
   add_json(*command, arguments->json, "One JSON document on standard output, with the tokens");
   command->callback([arguments] { encode(*arguments); });
 }
@@ -227,7 +228,7 @@ void add_encode(CLI::App& app) {
 // ---- decode
 
 struct DecodeArguments {
-  std::filesystem::path dir;
+  std::filesystem::path dir, base;
   std::optional<std::string> ids;
   bool json = false;
 };
@@ -246,7 +247,7 @@ TokenIds ids_in(std::string_view text) {
 
 // {"results": [{"ids", "text"}]}, one result per list of ids; without --json, each text and a line break.
 void decode(const DecodeArguments& arguments) {
-  const auto tokenizer = open_stored_tokenizer(arguments.dir);
+  const auto tokenizer = open_stored_tokenizer(arguments.dir, arguments.base);
   auto results = nlohmann::ordered_json::array();
   const auto decode_one = [&](const std::string& line) {
     const auto ids = ids_in(line);
@@ -270,6 +271,7 @@ void add_decode(CLI::App& app) {
       ->type_name("DIR")
       ->required();
   command->add_option("--ids", arguments->ids, "The ids: 1,2,3")->type_name("IDS");
+  add_base(*command, arguments->base);
   add_json(*command, arguments->json);
   command->callback([arguments] { decode(*arguments); });
 }

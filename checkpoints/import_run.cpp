@@ -1,6 +1,7 @@
 #include "checkpoints/import_run.h"
 
 #include <memory>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -15,6 +16,8 @@
 #include "interop/gguf_export.h"
 #include "io/files.h"
 #include "io/safetensors.h"
+#include "models/lora.h"
+#include "models/trained_adapters.h"
 
 namespace zoo {
 
@@ -36,7 +39,8 @@ ImportedRun import_run(const fs::path& dir, const fs::path& run_dir, const fs::p
   return {.model_type = foreign.family->model_type,
           .task = foreign.task->experiment().task.type,
           .n_tensors = static_cast<int64_t>(foreign.tensors->names().size()),
-          .n_parameters = n_elements(*foreign.tensors)};
+          .n_parameters = n_elements(*foreign.tensors),
+          .n_adapters = foreign.n_adapters};
 }
 
 namespace {
@@ -66,16 +70,44 @@ class TensorsOfModel final : public TensorSource {
   TensorMap tensors_;
 };
 
+/// The tensors of an opened run, with its adapters merged into them.
+std::shared_ptr<const TensorSource> merged_tensors(const Run& run) {
+  merge_adapters_of(run);
+  return std::make_shared<TensorsOfModel>(run.dir().string(), named_tensors(run.model()));
+}
+
+std::string export_adapter_of(const fs::path& run_dir, const fs::path& to, const ExportOptions& options) {
+  const auto fail = [&](std::string_view problem) {
+    throw UsageError(fmt::format("--adapter: {}: {}", run_dir.string(), problem));
+  };
+  if (is_foreign(run_dir)) fail("is no run, so it has no adapters that were trained here");
+  if (!options.base.empty()) fail("is no adapter of PEFT, so it has no --base");
+  const auto experiment = read_run_experiment(run_dir);
+  if (!experiment.training.lora) fail("was trained without training.lora, so it has no adapters");
+  if (!experiment.init_from) fail("has no init_from, so there is no base that its adapters change");
+  if (is_gguf_name(to)) fail("adapters are written to a directory: give a name without .gguf");
+  const auto run = Run::open(run_dir);
+  TrainedAdapter trained;
+  trained.base = experiment.init_from->text;
+  trained.dropout = experiment.training.lora->dropout;
+  trained.adapters = adapters_of(run.model(), *experiment.training.lora);
+  for (const auto& item : run.model().named_parameters()) {
+    if (item.value().requires_grad() && !is_adapter_parameter(item.key()))
+      trained.trained.push_back(item.key());
+  }
+  trained.merged = merged_tensors(run);
+  return export_adapter(to, run.task(), trained, options.type);
+}
+
 }  // namespace
 
-std::string export_run(const fs::path& run_dir, const fs::path& to, std::optional<ExportedType> type) {
+std::string export_run(const fs::path& run_dir, const fs::path& to, const ExportOptions& options) {
+  if (options.part == ExportedPart::adapter) return export_adapter_of(run_dir, to, options);
   const auto write = is_gguf_name(to) ? export_gguf : export_foreign;
-  const auto stored = open_stored_model(run_dir);
-  if (!stored.task->experiment().training.lora) return write(to, *stored.task, stored.tensors, type);
+  const auto stored = open_stored_model(run_dir, options.base);
+  if (!stored.task->experiment().training.lora) return write(to, *stored.task, stored.tensors, options.type);
   const auto run = Run::open(run_dir);
-  merge_adapters_of(run);
-  const auto merged = std::make_shared<TensorsOfModel>(run_dir.string(), named_tensors(run.model()));
-  return write(to, run.task(), merged, type);
+  return write(to, run.task(), merged_tensors(run), options.type);
 }
 
 }  // namespace zoo

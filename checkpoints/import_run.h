@@ -13,6 +13,7 @@ struct ImportedRun {
   std::string model_type;  // of config.json
   std::string task;
   int64_t n_tensors = 0, n_parameters = 0;
+  int64_t n_adapters = 0;  // that were added to matrices
 };
 
 /// Makes the new run `run_dir` from what is_foreign(). The weights keep the types in which
@@ -22,10 +23,23 @@ struct ImportedRun {
 ImportedRun import_run(const std::filesystem::path& dir, const std::filesystem::path& run_dir,
                        const std::filesystem::path& base = {});
 
-/// Writes the weights, with adapters merged into them, and the vocabulary of a run or of a foreign directory
-/// to a new foreign directory, or to a new GGUF file if the name ends in .gguf. Returns its model_type or its
-/// architecture. Throws as export_foreign(), export_gguf() and open_stored_model().
+/// What of a run is written.
+enum class ExportedPart {
+  model,    // all weights, with adapters merged into them
+  adapter,  // the adapters of training.lora and what else the run has trained
+};
+
+struct ExportOptions {
+  std::optional<ExportedType> type = {};  // default: as they are stored
+  ExportedPart part = ExportedPart::model;
+  std::filesystem::path base = {};  // of an adapter of PEFT in place of a run
+};
+
+/// Writes the weights and the vocabulary of a run or of a foreign directory to a new foreign directory, or to
+/// a new GGUF file if the name ends in .gguf; or the adapters of a run to a new directory for PEFT, whose
+/// base is what `init_from` names. Returns its model_type or its architecture. Throws as export_foreign(),
+/// export_adapter(), export_gguf() and open_stored_model(); UsageError for adapters that are not there.
 std::string export_run(const std::filesystem::path& run_dir, const std::filesystem::path& to,
-                       std::optional<ExportedType> type = std::nullopt);
+                       const ExportOptions& options = {});
 
 }  // namespace zoo

@@ -4,7 +4,9 @@
 
 #include "base/error.h"
 #include "checkpoints/base_weights.h"
+#include "checkpoints/import_run.h"
 #include "checkpoints/run.h"
+#include "interop/foreign_files.h"
 #include "io/files.h"
 #include "models/lora.h"
 
@@ -15,7 +17,11 @@ int64_t merge_adapters_of(const Run& run) {
   return merge_adapters(run.model());
 }
 
-MergedRun merge_run(const std::filesystem::path& run_dir, const std::filesystem::path& out) {
+MergedRun merge_run(const std::filesystem::path& run_dir, const std::filesystem::path& out,
+                    const std::filesystem::path& base) {
+  if (is_adapter(run_dir)) return {.run_dir = out, .n_adapters = import_run(run_dir, out, base).n_adapters};
+  if (!base.empty())
+    throw UsageError(fmt::format("{}: is no adapter of PEFT, so it has no base", run_dir.string()));
   if (is_there(out))
     throw UsageError(fmt::format("{}: exists already; name another directory", out.string()));
   auto experiment = read_run_experiment(run_dir);

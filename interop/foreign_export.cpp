@@ -15,6 +15,7 @@
 #include "interop/foreign_model.h"
 #include "interop/foreign_preprocessor.h"
 #include "interop/foreign_sentences.h"
+#include "interop/peft/adapter_task.h"
 #include "io/files.h"
 #include "io/safetensors.h"
 
@@ -81,6 +82,19 @@ ChosenFamily chosen_family(const Task& task) {
   }
 }
 
+void check_target(const fs::path& dir, std::optional<ExportedType> type) {
+  if (is_there(dir)) throw UsageError(fmt::format("{}: exists already; name a new directory", dir.string()));
+  if (type == ExportedType::q8_0 || type == ExportedType::q4_0) {
+    throw UsageError(fmt::format("--weights {}: only a GGUF file can have them; name one, such as model.gguf",
+                                 name_of(*type)));
+  }
+}
+
+/// Which foreign names the exported model of a task has.
+ForeignNames names_for(const Task& task) {
+  return task.purpose().head == HeadKind::none ? ForeignNames::without_prefix : ForeignNames::with_prefix;
+}
+
 /// The type of most numbers.
 torch::ScalarType main_type(const TensorSource& source) {
   std::map<torch::ScalarType, int64_t> counts;
@@ -94,15 +108,10 @@ torch::ScalarType main_type(const TensorSource& source) {
 std::string export_foreign(const fs::path& dir, const Task& task,
                            const std::shared_ptr<const TensorSource>& tensors,
                            std::optional<ExportedType> type) {
-  if (is_there(dir)) throw UsageError(fmt::format("{}: exists already; name a new directory", dir.string()));
-  if (type == ExportedType::q8_0 || type == ExportedType::q4_0) {
-    throw UsageError(fmt::format("--weights {}: only a GGUF file can have them; name one, such as model.gguf",
-                                 name_of(*type)));
-  }
+  check_target(dir, type);
   auto [family, config] = chosen_family(task);
-  auto foreign = tensor_mapping(*family, task.experiment(), task.purpose(), config)
-                     .exported(tensors, task.purpose().head == HeadKind::none ? ForeignNames::without_prefix
-                                                                              : ForeignNames::with_prefix);
+  auto foreign =
+      tensor_mapping(*family, task.experiment(), task.purpose(), config).exported(tensors, names_for(task));
   if (type) foreign = std::make_shared<ConvertedTensors>(foreign, scalar_type(*type));
   // Newer files say dtype, older ones torch_dtype.
   const char* const dtype_key = config.contains("dtype") ? "dtype" : "torch_dtype";
@@ -128,6 +137,26 @@ std::string export_foreign(const fs::path& dir, const Task& task,
     if (const auto& tokenizer = task.vocabulary().tokenizer)
       export_files(*tokenizer, made, frame_of_task(task));
     copy_safetensors(made / "model.safetensors", *foreign, {{"format", "pt"}});
+  });
+  return family->model_type;
+}
+
+std::string export_adapter(const fs::path& dir, const Task& task, const TrainedAdapter& trained,
+                           std::optional<ExportedType> type) {
+  check_target(dir, type);
+  const auto [family, config] = chosen_family(task);
+  const auto name = config.at("architectures").front().get<std::string>();
+  const auto described = std::ranges::find(family->classes, name, &ForeignClass::name);
+  auto files = adapter_files(
+      trained, tensor_mapping(*family, task.experiment(), task.purpose(), config),
+      {.name = name, .peft_task = std::string(peft_task_of(described->task)), .names = names_for(task)});
+  if (type) {
+    for (auto& [tensor_name, tensor] : files.tensors) tensor = tensor.to(scalar_type(*type));
+  }
+  if (dir.has_parent_path()) make_directory(dir.parent_path());
+  write_directory_atomically(dir, [&](const fs::path& made) {
+    write_file_atomically(made / "adapter_config.json", files.config.dump(2) + "\n");
+    save_safetensors(made / "adapter_model.safetensors", files.tensors, {{"format", "pt"}});
   });
   return family->model_type;
 }

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 
+#include "interop/peft/adapter_export.h"
 #include "io/tensor_source.h"
 #include "tasks/task.h"
 
@@ -24,6 +25,12 @@ constexpr auto config_names(ExportedType) {
 /// family which key differs), UsageError if `dir` exists, CheckpointError as the tensors do, SystemError.
 std::string export_foreign(const std::filesystem::path& dir, const Task& task,
                            const std::shared_ptr<const TensorSource>& tensors,
+                           std::optional<ExportedType> type = std::nullopt);
+
+/// Writes what a run with adapters has trained as an adapter of PEFT: adapter_config.json and
+/// adapter_model.safetensors. `trained.base` may be anything that from_pretrained() takes. Returns the
+/// family's model_type. Throws as export_foreign(); ConfigError also for what PEFT cannot express.
+std::string export_adapter(const std::filesystem::path& dir, const Task& task, const TrainedAdapter& trained,
                            std::optional<ExportedType> type = std::nullopt);
 
 }  // namespace zoo

@@ -86,7 +86,8 @@ std::string name_of_run(const fs::path& dir) {
   std::error_code error;
   const auto full = fs::weakly_canonical(dir, error);
   auto name = (full.has_filename() ? full : full.parent_path()).filename().string();
-  std::ranges::replace_if(name, [](unsigned char byte) { return byte < 0x20; }, '-');
+  std::ranges::replace_if(
+      name, [](unsigned char byte) { return byte < 0x20; }, '-');
   while (name.starts_with('.')) name.erase(0, 1);
   return name.empty() ? "imported" : name;
 }
@@ -189,10 +190,15 @@ ForeignModel open_foreign(const fs::path& path, const fs::path& base) {
   const auto mapping = [&] {
     return tensor_mapping(*described.family, described.experiment, task->purpose(), described.config);
   };
-  if (follow_tensors(mapping(), source.tensors, task->purpose(), described.experiment.model))
+  const auto stored =
+      source.adapter ? adapted_tensors(mapping(), source.tensors, *source.adapter) : source.tensors;
+  if (follow_tensors(mapping(), stored, task->purpose(), described.experiment.model))
     task = open_task(described.experiment, std::move(vocabulary));
-  auto imported = mapping().imported(source.tensors);
-  return {.family = described.family, .task = std::move(task), .tensors = std::move(imported)};
+  auto imported = mapping().imported(stored);
+  return {.family = described.family,
+          .task = std::move(task),
+          .tensors = std::move(imported),
+          .n_adapters = source.adapter ? n_adapters_of(*source.adapter->tensors) : 0};
 }
 
 }  // namespace zoo

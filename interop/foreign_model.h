@@ -19,11 +19,13 @@ struct ForeignModel {
   const ForeignFamily* family = nullptr;
   std::unique_ptr<Task> task;
   std::shared_ptr<const TensorSource> tensors;  // with our names and shapes, in the stored types
+  int64_t n_adapters = 0;                       // of PEFT in them
 };
 
 /// Opens what is_foreign(): a directory with config.json, weights and a tokenizer, a GGUF file, a file of
 /// weights; reads no weights yet. Throws CheckpointError, which names the file and what in it is not
-/// supported. `base`: of an adapter, see open_foreign_source().
+/// supported. An adapter is added to its base, with adapted_tensors(). `base`: of an adapter, see
+/// open_foreign_source().
 ForeignModel open_foreign(const std::filesystem::path& path, const std::filesystem::path& base = {});
 
 /// Reads only the configuration. The experiment has the name of the directory. Throws CheckpointError
@@ -48,8 +50,8 @@ ForeignDescription describe_foreign(ForeignConfig config, const ForeignGeneratio
 TensorMapping tensor_mapping(const ForeignFamily& family, const Experiment& experiment,
                              const ModelPurpose& purpose, const nlohmann::json& config);
 
-/// Corrects what only the tensors tell: whether the output is the matrix of the embeddings, whether a body has
-/// a pooler, and whether a model of proteins tells contacts. Returns whether something changed.
+/// Corrects what only the tensors tell: whether the output is the matrix of the embeddings, whether a body
+/// has a pooler, and whether a model of proteins tells contacts. Returns whether something changed.
 bool follow_tensors(const TensorMapping& mapping, const std::shared_ptr<const TensorSource>& tensors,
                     const ModelPurpose& purpose, ModelConfig& model, Compared compared = Compared::values);
 

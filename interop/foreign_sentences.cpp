@@ -190,6 +190,14 @@ std::optional<int64_t> length_of_tokenizer(const fs::path& dir) {
   return is_usual ? std::optional(static_cast<int64_t>(length.get<double>())) : std::nullopt;
 }
 
+/// The weights of a dense map.
+std::shared_ptr<const TensorSource> open_dense(const fs::path& dir, const std::string& folder) {
+  for (const char* const file : {"/model.safetensors", "/pytorch_model.bin"})
+    if (has_foreign_file(dir, folder + file)) return open_tensors_of_file(foreign_file(dir, folder + file));
+  throw CheckpointError(
+      fmt::format("{}: it has neither model.safetensors nor pytorch_model.bin", (dir / folder).string()));
+}
+
 }  // namespace
 
 std::vector<std::string> module_folders(const SmallFiles& files) {
@@ -244,10 +252,11 @@ void read_sentence_vectors(const fs::path& dir, const SmallFiles& files, Experim
     }
   }
   if (embedding.pooling.empty()) refuse("there is no Pooling");
-  const auto width = to.model.d_model * std::ssize(embedding.pooling);
-  if (!embedding.dense.empty() && embedding.dense.front().in_features != width) {
-    refuse(fmt::format("Dense reads {} numbers, and the pooling gives {}", embedding.dense.front().in_features,
-                       width));
+  auto width = to.model.d_model * std::ssize(embedding.pooling);
+  for (const auto& dense : embedding.dense) {
+    if (dense.in_features != width)
+      refuse(fmt::format("Dense reads {} numbers, and what is before it gives {}", dense.in_features, width));
+    width = dense.out_features;
   }
   std::optional<int64_t> length;
   for (const char* const name : kSettings) {
@@ -267,15 +276,15 @@ std::map<std::string, torch::Tensor> read_dense_maps(const fs::path& dir, const 
   for (const auto& part : modules_of(dir, files)) {
     if (part.type != "Dense") continue;
     const auto& config = embedding.dense.at(number);
-    const SafetensorsFile file(foreign_file(dir, part.folder + "/model.safetensors"));
+    const auto file = open_dense(dir, part.folder);
     const auto read = [&](const std::string& name, const std::vector<int64_t>& shape) {
       const auto theirs = "linear." + name;
-      if (!file.contains(theirs) || file.shape(theirs) != shape) {
+      if (!file->contains(theirs) || file->shape(theirs) != shape) {
         throw CheckpointError(fmt::format("{}: {} is missing, or has another shape than config.json says",
-                                          file.place(), theirs));
+                                          file->place(), theirs));
       }
       auto tensor = torch::empty(shape);
-      file.read_into(tensor, theirs);
+      file->read_into(tensor, theirs);
       maps.emplace(fmt::format("{}.{}", number, name), std::move(tensor));
     };
     read("weight", {config.out_features, config.in_features});

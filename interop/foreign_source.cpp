@@ -8,9 +8,10 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "data/text/hub_tokenizer.h"
+#include "interop/foreign_families.h"
 #include "interop/foreign_files.h"
 #include "interop/gguf/gguf_model.h"
-#include "interop/peft/adapted_tensors.h"
+#include "interop/peft/adapter_task.h"
 #include "interop/pytorch/nanogpt.h"
 #include "io/file_kind.h"
 #include "io/files.h"
@@ -40,7 +41,7 @@ ForeignSource open_gguf_source(const fs::path& path, ForeignParts parts) {
 }
 
 ForeignSource open_file_of_weights(const fs::path& path, ForeignParts parts) {
-  const auto dir = directory_of_tokenizer(path);
+  const auto dir = place_of_tokenizer(path);
   ForeignSource source{.dir = dir, .config_place = (dir / "config.json").string()};
   source.tensors = open_tensors_of_file(path);
   const auto* const file = dynamic_cast<const PytorchFile*>(source.tensors.get());
@@ -79,18 +80,28 @@ std::shared_ptr<const TensorSource> open_adapter_tensors(const fs::path& dir) {
       fmt::format("{}: it has neither adapter_model.safetensors nor adapter_model.bin", dir.string()));
 }
 
-ForeignSource open_adapter(const fs::path& dir, ForeignParts parts, const fs::path& given) {
+AdapterConfig config_of_adapter(const fs::path& dir) {
   const auto place = (dir / kAdapterConfig).string();
-  const auto config =
-      read_adapter_config({place, parse_foreign_json(place, read_foreign_file(dir, kAdapterConfig))});
-  auto source = open_foreign_source(base_of(dir, config, given), parts);
-  if (parts == ForeignParts::config) return source;
-  const auto base = parse_foreign_json(source.config_place, source.files.at("config.json"));
-  const bool is_gpt2 = base.is_object() && base.value("model_type", "") == "gpt2";
-  source.tensors = adapted_tensors(source.tensors, open_adapter_tensors(dir), config,
-                                   is_gpt2 ? MatrixLayout::in_out : MatrixLayout::out_in);
+  return read_adapter_config({place, parse_foreign_json(place, read_foreign_file(dir, kAdapterConfig))});
+}
+
+bool has_tokenizer(const fs::path& adapter) { return has_foreign_file(adapter, "tokenizer.json"); }
+
+ForeignSource open_adapter(const fs::path& dir, ForeignParts parts, const fs::path& given) {
+  Adapter adapter{.config = config_of_adapter(dir), .tensors = open_adapter_tensors(dir)};
+  auto source = open_foreign_source(base_of(dir, adapter.config, given), parts);
+  const auto text = source.files.find("config.json");
+  auto config =
+      text == source.files.end() ? nlohmann::json() : parse_foreign_json(source.config_place, text->second);
+  // What else is wrong with config.json is found when the model is read.
+  const auto type = config.is_object() ? config.value("model_type", nlohmann::json()) : nlohmann::json();
+  if (const auto* const family = type.is_string() ? find_foreign_family(type.get<std::string>()) : nullptr) {
+    follow_adapter(adapter, (dir / kAdapterConfig).string(), *family, config);
+    text->second = config.dump(2) + "\n";
+  }
+  source.adapter = std::move(adapter);
   // It may have tokens of its own.
-  if (!has_foreign_file(dir, "tokenizer.json")) return source;
+  if (parts == ForeignParts::config || !has_tokenizer(dir)) return source;
   std::erase_if(source.files, [](const auto& file) { return is_hub_file(file.first); });
   for (auto& [name, content] : read_small_files(dir))
     if (is_hub_file(name)) source.files[name] = std::move(content);
@@ -99,8 +110,12 @@ ForeignSource open_adapter(const fs::path& dir, ForeignParts parts, const fs::pa
 
 }  // namespace
 
-fs::path directory_of_tokenizer(const fs::path& path) {
-  if (!has_file(path)) return path;
+fs::path place_of_tokenizer(const fs::path& path, const fs::path& base) {
+  if (is_adapter(path) && !has_tokenizer(path))
+    return place_of_tokenizer(base_of(path, config_of_adapter(path), base));
+  if (!base.empty() && !is_adapter(path))
+    throw UsageError(fmt::format("{}: is no adapter of PEFT, so it has no base", path.string()));
+  if (!has_file(path) || is_gguf(path)) return path;
   return path.has_parent_path() ? path.parent_path() : fs::path(".");
 }
 

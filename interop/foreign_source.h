@@ -5,8 +5,10 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
+#include "interop/peft/adapted_tensors.h"
 #include "io/tensor_source.h"
 
 namespace zoo {
@@ -18,6 +20,8 @@ struct ForeignSource {
   std::string config_place;
   std::map<std::string, std::string> files = {};  // by the names of transformers
   std::shared_ptr<const TensorSource> tensors = {};
+  /// What changes the tensors. config.json then is the base's for the adapter's task.
+  std::optional<Adapter> adapter = {};
 };
 
 /// Which files are read: config.json and those that are not of the tokenizer, or all and the tensors.
@@ -27,13 +31,16 @@ enum class ForeignParts { config, all };
 /// (NAME.pt, NAME.pth, NAME.safetensors …) belongs to the config.json beside it; a checkpoint of nanoGPT
 /// needs none. Throws CheckpointError, which says what a file is and what to do.
 ///
-/// An adapter of the library PEFT is added to its base: the directory `base`, or else the one that
+/// An adapter of the library PEFT comes with its base: the directory `base`, or else the one that
 /// adapter_config.json names. Throws CheckpointError likewise, and UsageError for a `base` of what is no
 /// adapter.
 ForeignSource open_foreign_source(const std::filesystem::path& path, ForeignParts parts,
                                   const std::filesystem::path& base = {});
 
-/// Where the tokenizer of a foreign model is: its directory, or the one of its file of weights.
-std::filesystem::path directory_of_tokenizer(const std::filesystem::path& path);
+/// Where the tokenizer and the chat template of a foreign model are: its directory, the one of its file of
+/// weights, or the base of an adapter that has no tokenizer itself, which may be a GGUF file. Throws as
+/// open_foreign_source() for an adapter.
+std::filesystem::path place_of_tokenizer(const std::filesystem::path& path,
+                                         const std::filesystem::path& base = {});
 
 }  // namespace zoo

@@ -10,20 +10,23 @@
 
 namespace zoo {
 
-std::unique_ptr<Tokenizer> open_stored_tokenizer(const std::filesystem::path& path) {
-  if (!is_gguf(path)) return open_tokenizer(directory_of_tokenizer(path));
-  auto files = gguf_tokenizer(path);
+std::unique_ptr<Tokenizer> open_stored_tokenizer(const std::filesystem::path& path,
+                                                 const std::filesystem::path& base) {
+  const auto place = place_of_tokenizer(path, base);
+  if (!is_gguf(place)) return open_tokenizer(place);
+  auto files = gguf_tokenizer(place);
   try {
     const auto special = hub_special_tokens(files);
     return make_hub_tokenizer(std::move(files), special);
   } catch (const DataError& error) {
-    throw CheckpointError(fmt::format("{}: {}", path.string(), error.what()));
+    throw CheckpointError(fmt::format("{}: {}", place.string(), error.what()));
   }
 }
 
-ChatTemplate open_stored_chat_template(const std::filesystem::path& path) {
-  return is_gguf(path) ? make_chat_template(gguf_tokenizer(path), path.string())
-                       : read_chat_template(directory_of_tokenizer(path));
+ChatTemplate open_stored_chat_template(const std::filesystem::path& path, const std::filesystem::path& base) {
+  const auto place = place_of_tokenizer(path, base);
+  return is_gguf(place) ? make_chat_template(gguf_tokenizer(place), place.string())
+                        : read_chat_template(place);
 }
 
 }  // namespace zoo

@@ -18,11 +18,11 @@ namespace zoo {
 namespace {
 
 /// Not every model has a template, and not every template can be read.
-std::optional<ChatTemplate> template_of(const Run& run) {
+std::optional<ChatTemplate> template_of(const Run& run, const std::filesystem::path& base) {
   const auto* const writer = run.model().generative();
   if (!writer || !writer->continues_prompt()) return std::nullopt;
   try {
-    return open_stored_chat_template(run.dir());
+    return open_stored_chat_template(run.dir(), base);
   } catch (const Error&) {
     return std::nullopt;
   }
@@ -43,14 +43,14 @@ int64_t bytes_of_number(WeightFormat format) {
 }
 
 int64_t time_of_change(const std::filesystem::path& path) {
-  struct stat status{};
+  struct stat status {};
   return ::stat(path.c_str(), &status) == 0 ? static_cast<int64_t>(status.st_mtime) : 0;
 }
 
 }  // namespace
 
 ServedModel::ServedModel(const ModelSource& source)
-    : run_(Run::open(source.path, source.device, source.weights)) {
+    : run_(Run::open(source.path, source.device, source.weights, source.base)) {
   if (task_type(run_.experiment()).predicts_from == PredictionInput::audio_file) {
     throw UsageError(
         fmt::format("{}: reads recordings, and a server reads texts and images: zoo predict reads them",
@@ -59,7 +59,7 @@ ServedModel::ServedModel(const ModelSource& source)
   run_.model().eval();
   store_cache(run_.model(), source.cache.value_or(run_.experiment().generation.cache));
   if (run_.model().generative()) generator_.emplace(run_.model(), run_.tokenizer());
-  chat_template_ = template_of(run_);
+  chat_template_ = template_of(run_, source.base);
   card_ = read_card(source);
 }
 

@@ -36,8 +36,9 @@ constexpr auto config_names(Ability) {
 
 /// Where a model is, and how it is opened.
 struct ModelSource {
-  std::string id;                            // its name in requests
-  std::filesystem::path path;                // a run, a directory of the Hub, or a GGUF file
+  std::string id;                   // its name in requests
+  std::filesystem::path path;       // a run, a directory of the Hub, or a GGUF file
+  std::filesystem::path base = {};  // of an adapter of PEFT; default: what its adapter_config.json names
   std::optional<WeightFormat> weights = {};  // default: the run's generation.weights
   std::optional<CacheFormat> cache = {};     // default: the run's generation.cache
   c10::Device device = c10::kCPU;

@@ -91,7 +91,7 @@ inline CLI::Option* add_run(CLI::App& command, std::filesystem::path& run) {
 inline CLI::Option* add_base(CLI::App& command, std::filesystem::path& base) {
   return command
       .add_option("--base", base,
-                  "RUN is an adapter of the library PEFT: the model that it changes (default: what its "
+                  "Of an adapter of the library PEFT: the model that it changes (default: what its "
                   "adapter_config.json names)")
       ->type_name("DIR");
 }

@@ -28,6 +28,10 @@ void note_large_weights(const std::filesystem::path& model) {
   if (const auto note = weights_note(model)) std::cerr << *note << '\n';
 }
 
+void require_no_base(const std::filesystem::path& base) {
+  if (!base.empty()) throw UsageError("--base is for an adapter of PEFT, and this is a configuration");
+}
+
 void require_input(const Run& run, PredictionInput input, std::string_view option) {
   const auto kind_of = [](PredictionInput read) {
     return read == PredictionInput::nothing ? PredictionInput::text : read;  // tasks on texts that write

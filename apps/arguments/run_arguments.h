@@ -27,6 +27,9 @@ Run open_run(const RunArguments& arguments);
 /// Says on stderr that reading these weights takes long, if it does.
 void note_large_weights(const std::filesystem::path& model);
 
+/// Throws UsageError if there is a --base, for what is no trained model.
+void require_no_base(const std::filesystem::path& base);
+
 /// Throws UsageError if `option`, --text, --image or --audio, is not for the input that the run reads.
 void require_input(const Run& run, PredictionInput input, std::string_view option);
 

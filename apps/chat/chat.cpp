@@ -34,7 +34,7 @@ nlohmann::ordered_json message_of(const char* role, const std::string& content) 
 Chat::Chat(const Run& run, const GenerationConfig& generation, const ChatOptions& options)
     : generation_(generation),
       options_(options),
-      template_(open_stored_chat_template(run.dir())),
+      template_(open_stored_chat_template(run.dir(), options.base)),
       tokenizer_(run.tokenizer()),
       max_length_(writer_of(run).max_length()),
       generator_(run.model(), run.tokenizer()) {

@@ -2,6 +2,7 @@
 // A conversation with a model.
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,6 +17,7 @@ namespace zoo {
 struct ChatOptions {
   std::optional<std::string> system;
   MarksInMessages marks = MarksInMessages::text;
+  std::filesystem::path base = {};  // as Run::open() got it
 };
 
 /// What was said, and the model that answers.

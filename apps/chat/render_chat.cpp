@@ -28,7 +28,7 @@ namespace zoo {
 namespace {
 
 struct RenderArguments {
-  std::filesystem::path dir, messages;
+  std::filesystem::path dir, base, messages;
   std::optional<std::string> now;
   bool add_generation_prompt = false, ids = false, special_tokens = false, answers = false, json = false;
 };
@@ -92,10 +92,10 @@ void add_answers(const ChatTemplate& chat, const Tokenizer& tokenizer, const Con
 // {"results": [{"text", "generated": [[begin, end]], "ids", "answers"} or {"error"}]}, one for each
 // conversation. `generated` counts bytes, `answers` tokens.
 void render_chat(const RenderArguments& arguments) {
-  const auto chat = open_stored_chat_template(arguments.dir);
+  const auto chat = open_stored_chat_template(arguments.dir, arguments.base);
   if (arguments.answers && !arguments.json) throw UsageError("--answers: needs --json");
   const bool has_ids = arguments.ids || arguments.answers;
-  const auto tokenizer = has_ids ? open_stored_tokenizer(arguments.dir) : nullptr;
+  const auto tokenizer = has_ids ? open_stored_tokenizer(arguments.dir, arguments.base) : nullptr;
   const auto now = time_of(arguments);
   const auto marks = arguments.special_tokens ? MarksInMessages::tokens : MarksInMessages::text;
   auto results = nlohmann::ordered_json::array();
@@ -149,6 +149,7 @@ void add_render_chat(CLI::App& app) {
                     "With --json: also the tokens that training with data.chat predicts");
   command->add_option("--now", arguments->now, "The time for templates that write the date; default: now")
       ->type_name("'YYYY-MM-DD HH:MM'");
+  add_base(*command, arguments->base);
   add_json(*command, arguments->json,
            "One JSON document on standard output; errors of a conversation are in it");
   command->callback([arguments] { render_chat(*arguments); });

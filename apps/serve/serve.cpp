@@ -2,6 +2,7 @@
 
 #include <omp.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -19,6 +20,7 @@
 #include "apps/arguments/run_arguments.h"
 #include "base/device.h"
 #include "base/error.h"
+#include "interop/foreign_files.h"
 #include "io/file_kind.h"
 #include "serving/api/access_log.h"
 #include "serving/api/routes/api.h"
@@ -30,6 +32,7 @@ namespace {
 
 struct ServeArguments {
   std::vector<std::string> models;  // PATH or NAME=PATH
+  std::filesystem::path base;       // of the adapters among them
   std::string host = "127.0.0.1";
   int64_t port = 8080;
   std::optional<std::string> api_key;
@@ -60,10 +63,14 @@ std::vector<ModelSource> sources_of(const ServeArguments& arguments) {
     }
     sources.push_back({.id = name,
                        .path = path,
+                       .base = is_adapter(path) ? arguments.base : std::filesystem::path(),
                        .weights = arguments.weights,
                        .cache = arguments.cache,
                        .device = parse_device(arguments.device)});
   }
+  if (!arguments.base.empty() &&
+      std::ranges::all_of(sources, [](const ModelSource& source) { return source.base.empty(); }))
+    throw UsageError("--base: none of the models is an adapter of PEFT");
   return sources;
 }
 
@@ -172,6 +179,7 @@ void add_serve(CLI::App& app) {
       ->check(whole_number(1, 1024))
       ->capture_default_str();
   command->add_flag("--quiet", arguments->quiet, "Write no line for each request");
+  add_base(*command, arguments->base);
   add_weights(*command, arguments->weights);
   add_cache(*command, arguments->cache);
   add_device(*command, arguments->device);

@@ -254,6 +254,8 @@ TensorRules detr_rules(const Experiment& experiment, const nlohmann::json& confi
   constexpr auto boxes = std::to_array<std::string_view>({"first", "second", "last"});
   for (size_t i = 0; i < boxes.size(); ++i)
     rules.module(fmt::format("box_head.{}", boxes[i]), fmt::format("bbox_predictor.layers.{}", i));
+  rules.live("_attn.out_proj", "_attn.o_proj").live(".fc1", ".mlp.fc1").live(".fc2", ".mlp.fc2");
+  rules.live("backbone.conv_encoder.model.", "backbone.model.");
   return rules;
 }
 

@@ -78,6 +78,11 @@ TensorRules vit_rules(const Experiment& experiment) {
   rules.module("head.classifier", "classifier");
   rules.module("head.pooler", "vit.pooler.dense");
   if (experiment.task.type == "image_classification") rules.ignore("vit.pooler.*");
+  rules.live("encoder.layer.", "layers.");
+  for (const std::string part : {"query", "key", "value"})
+    rules.live("attention.attention." + part, "attention." + part.substr(0, 1) + "_proj");
+  rules.live("attention.output.dense", "attention.o_proj");
+  rules.live("intermediate.dense", "mlp.fc1").live("output.dense", "mlp.fc2");
   return rules;
 }
 

@@ -74,6 +74,11 @@ AdapterConfig read_adapter_config(ForeignConfig from) {
   AdapterConfig config;
   config.base = from.optional_text("base_model_name_or_path").value_or("");
   config.task_type = from.optional_text("task_type").value_or("");
+  if (auto mapping = from.object("auto_mapping")) {
+    config.base_class = mapping->optional_text("base_model_class").value_or("");
+    mapping->ignore({"parent_library", "unsloth_fixed"});
+    mapping->finish();
+  }
   config.rank = from.integer("r", config.rank);
   config.alpha = from.number("lora_alpha", config.alpha);
   config.ranks = read_pattern<int64_t>(from, "rank_pattern");
@@ -83,12 +88,10 @@ AdapterConfig read_adapter_config(ForeignConfig from) {
   if (config.rank < 1) from.fail("r", "expected a positive number");
   check_initialization(from);
   // What is adapted, saved beside the adapters, and transposed, is told by the tensors and by the base.
-  from.ignore({"auto_mapping",        "base_model_class", "parent_library", "revision",
-               "inference_mode",      "peft_version",     "target_modules", "exclude_modules",
-               "fan_in_fan_out",      "modules_to_save",  "bias",           "lora_dropout",
-               "layers_to_transform", "layers_pattern",   "loftq_config",   "eva_config",
-               "corda_config",        "megatron_config",  "megatron_core",  "runtime_config",
-               "qalora_group_size",   "lora_ga_config"});
+  from.ignore({"revision", "inference_mode", "peft_version", "target_modules", "exclude_modules",
+               "fan_in_fan_out", "modules_to_save", "bias", "lora_dropout", "layers_to_transform",
+               "layers_pattern", "loftq_config", "eva_config", "corda_config", "megatron_config",
+               "megatron_core", "runtime_config", "qalora_group_size", "lora_ga_config"});
   from.require("lora_bias", false);
   from.require("use_qalora", false);
   from.require("ensure_weight_tying", false);

@@ -1,5 +1,5 @@
 #pragma once
-// adapter_config.json of the library PEFT (https://github.com/huggingface/peft, 0.19): adapters of LoRA.
+// adapter_config.json of the library PEFT (https://github.com/huggingface/peft, 0.21): adapters of LoRA.
 
 #include <cstdint>
 #include <map>
@@ -11,8 +11,9 @@
 namespace zoo {
 
 struct AdapterConfig {
-  std::string base;  // base_model_name_or_path; empty if there is none
-  std::string task_type;
+  std::string base;        // base_model_name_or_path; empty if there is none
+  std::string task_type;   // empty if there is none
+  std::string base_class;  // of transformers, written where there is no task_type; empty likewise
   int64_t rank = 8;
   double alpha = 8;
   std::map<std::string, int64_t> ranks;  // rank_pattern: of modules whose names end so

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "interop/rules/moved_tensors.h"
 
 namespace zoo {
 namespace {
@@ -30,165 +31,13 @@ TensorRule in_layer(TensorRule rule, int64_t layer) {
   return rule;
 }
 
-/// A tensor of one side of a stack.
-struct Part {
-  std::string name;
-  Shape shape;
-};
-
-/// The rows of `from`, one below the other, are the rows of `to`. On a side that is transposed the rows of a
-/// matrix are its columns.
-struct RowStack {
-  std::vector<Part> from, to;
-  Move move = Move::plain;
-  enum class Transposed { neither, from, to } transposed = Transposed::neither;
-
-  bool is_plain() const { return move == Move::plain && from.size() == 1 && to.size() == 1; }
-};
-
-int64_t n_rows(const Part& part, bool transposed) {
-  return part.shape[transposed && part.shape.size() == 2 ? 1 : 0];
-}
-
-torch::Tensor rows_first(const torch::Tensor& tensor, bool transposed) {
-  return transposed && tensor.dim() == 2 ? tensor.t() : tensor;
-}
-
-/// Tensors of another source, by stacks.
-class StackedTensors final : public TensorSource {
- public:
-  StackedTensors(std::shared_ptr<const TensorSource> source, std::vector<RowStack> stacks)
-      : source_(std::move(source)), stacks_(std::move(stacks)) {
-    for (size_t i = 0; i < stacks_.size(); ++i) {
-      for (size_t j = 0; j < stacks_[i].to.size(); ++j)
-        places_.emplace(stacks_[i].to[j].name, std::pair(i, j));
-    }
-  }
-
-  std::vector<std::string> names() const override {
-    std::vector<std::string> result;
-    for (const auto& [name, place] : places_) result.push_back(name);
-    return result;
-  }
-  bool contains(const std::string& name) const override { return places_.contains(name); }
-  std::vector<int64_t> shape(const std::string& name) const override {
-    const auto [number, index] = places_.at(name);
-    return stacks_[number].to[index].shape;
-  }
-  torch::ScalarType dtype(const std::string& name) const override {
-    const auto& from = stacks_[places_.at(name).first].from;
-    auto type = source_->dtype(from.front().name);
-    for (const auto& part : from) type = c10::promoteTypes(type, source_->dtype(part.name));
-    return type;
-  }
-  std::string place() const override { return source_->place(); }
-
-  void read_into(const torch::Tensor& to, const std::string& name) const override {
-    const auto [number, index] = places_.at(name);
-    const RowStack& stack = stacks_[number];
-    const auto& first = stack.from.front();
-    const torch::NoGradGuard no_grad;
-    if (stack.is_plain()) return source_->read_into(to, first.name);
-    if (stack.move == Move::reshaped) {
-      torch::Tensor(to).copy_(source_->tensor(first.name).view(to.sizes()));
-      return;
-    }
-    const bool from_columns = stack.transposed == RowStack::Transposed::from;
-    const bool to_columns = stack.transposed == RowStack::Transposed::to;
-    int64_t begin = 0;
-    for (size_t i = 0; i < index; ++i) begin += n_rows(stack.to[i], to_columns);
-    const int64_t end = begin + n_rows(stack.to[index], to_columns);
-    const auto target = rows_first(to, to_columns);
-    int64_t part_begin = 0;
-    for (const auto& part : stack.from) {
-      const int64_t part_end = part_begin + n_rows(part, from_columns);
-      const int64_t low = std::max(begin, part_begin), high = std::min(end, part_end);
-      if (low < high) {
-        const auto rows = rows_first(source_->tensor(part.name), from_columns);
-        target.narrow(0, low - begin, high - low).copy_(rows.narrow(0, low - part_begin, high - low));
-      }
-      part_begin = part_end;
-    }
-  }
-
- private:
-  std::shared_ptr<const TensorSource> source_;
-  std::vector<RowStack> stacks_;
-  std::map<std::string, std::pair<size_t, size_t>> places_;  // of a name: stack, index in it
-};
-
-/// The tensors of another source, and computed ones in the type of its first tensor.
-class WithBuffers final : public TensorSource {
- public:
-  WithBuffers(std::shared_ptr<const TensorSource> source, std::map<std::string, torch::Tensor> buffers)
-      : source_(std::move(source)),
-        buffers_(std::move(buffers)),
-        type_(source_->dtype(source_->names().front())) {}
-
-  std::vector<std::string> names() const override {
-    auto result = source_->names();
-    for (const auto& [name, values] : buffers_) result.push_back(name);
-    return result;
-  }
-  bool contains(const std::string& name) const override {
-    return buffers_.contains(name) || source_->contains(name);
-  }
-  std::vector<int64_t> shape(const std::string& name) const override {
-    const auto found = buffers_.find(name);
-    return found == buffers_.end() ? source_->shape(name) : found->second.sizes().vec();
-  }
-  torch::ScalarType dtype(const std::string& name) const override {
-    return buffers_.contains(name) ? type_ : source_->dtype(name);
-  }
-  void read_into(const torch::Tensor& to, const std::string& name) const override {
-    const auto found = buffers_.find(name);
-    if (found == buffers_.end()) return source_->read_into(to, name);
-    torch::Tensor(to).copy_(found->second);
-  }
-  std::string place() const override { return source_->place(); }
-
- private:
-  std::shared_ptr<const TensorSource> source_;
-  std::map<std::string, torch::Tensor> buffers_;
-  torch::ScalarType type_;
-};
-
-/// The tensors of another source, some of them under other names.
-class RenamedTensors final : public TensorSource {
- public:
-  RenamedTensors(std::shared_ptr<const TensorSource> source, std::map<std::string, std::string> stored)
-      : source_(std::move(source)), stored_(std::move(stored)) {}
-
-  std::vector<std::string> names() const override {
-    std::vector<std::string> result;
-    for (const auto& [name, stored] : stored_) result.push_back(name);
-    return result;
-  }
-  bool contains(const std::string& name) const override { return stored_.contains(name); }
-  std::vector<int64_t> shape(const std::string& name) const override { return source_->shape(stored(name)); }
-  torch::ScalarType dtype(const std::string& name) const override { return source_->dtype(stored(name)); }
-  std::string place() const override { return source_->place(); }
-  void read_into(const torch::Tensor& to, const std::string& name) const override {
-    source_->read_into(to, stored(name));
-  }
-
- private:
-  const std::string& stored(const std::string& name) const {
-    const auto found = stored_.find(name);
-    return found == stored_.end() ? name : found->second;
-  }
-
-  std::shared_ptr<const TensorSource> source_;
-  std::map<std::string, std::string> stored_;  // present name → name in the source
-};
-
 /// The foreign tensors of a rule with the shapes that follow from ours.
-std::vector<Part> their_parts(const TensorRule& rule, const TensorShapes& ours) {
+std::vector<TensorPart> their_parts(const TensorRule& rule, const TensorShapes& ours) {
   Shape shape = ours.at(rule.ours.front());
   shape.front() = 0;
   for (const auto& name : rule.ours) shape.front() += ours.at(name).front();
   if (rule.move == Move::reshaped) return {{rule.theirs.front(), rule.their_sizes}};
-  std::vector<Part> parts;
+  std::vector<TensorPart> parts;
   for (size_t i = 0; i < rule.theirs.size(); ++i) {
     Shape part = shape;
     if (rule.theirs.size() > 1) part.front() = rule.their_sizes.at(i);
@@ -198,8 +47,8 @@ std::vector<Part> their_parts(const TensorRule& rule, const TensorShapes& ours) 
   return parts;
 }
 
-std::vector<Part> our_parts(const TensorRule& rule, const TensorShapes& ours) {
-  std::vector<Part> parts;
+std::vector<TensorPart> our_parts(const TensorRule& rule, const TensorShapes& ours) {
+  std::vector<TensorPart> parts;
   for (const auto& name : rule.ours) parts.push_back({name, ours.at(name)});
   return parts;
 }
@@ -269,6 +118,11 @@ TensorRules& TensorRules::renamed(std::string old, std::string present) {
   return *this;
 }
 
+TensorRules& TensorRules::live(std::string stored, std::string live) {
+  live_.emplace_back(stored, live);
+  return renamed(std::move(live), std::move(stored));
+}
+
 TensorRules& TensorRules::computed(std::string theirs, std::function<torch::Tensor()> values) {
   computed_.emplace_back(std::move(theirs), std::move(values));
   return *this;
@@ -298,6 +152,7 @@ TensorMapping::TensorMapping(const TensorRules& rules, TensorShapes ours)
     : copies_(rules.copies_),
       tied_(rules.tied_),
       renamed_(rules.renamed_),
+      live_(rules.live_),
       computed_(rules.computed_),
       buffers_(rules.buffers_),
       absent_(rules.absent_),
@@ -313,6 +168,7 @@ TensorMapping::TensorMapping(const TensorRules& rules, TensorShapes ours)
       if (!with_rule.insert(name).second)
         throw Error(fmt::format("the tensor '{}' has two rules for its foreign name", name));
     }
+    for (const auto& name : rule.theirs) theirs_.emplace(name, rules_.size());
     rules_.push_back(rule);
   };
   const auto for_layers = [&](const TensorRule& rule, const auto& use) {
@@ -348,22 +204,93 @@ std::string TensorMapping::missing_prefix(const TensorSource& foreign) const {
   return std::ranges::any_of(foreign.names(), has_prefix) ? std::string() : prefix_;
 }
 
-/// The checkpoint with the names that this version of the rules has.
-std::shared_ptr<const TensorSource> TensorMapping::with_present_names(
-    const std::shared_ptr<const TensorSource>& foreign) const {
+std::string TensorMapping::present_name(std::string foreign) const {
+  for (const auto& [old, now] : renamed_) {
+    if (const auto at = foreign.find(old); at != foreign.npos) foreign.replace(at, old.size(), now);
+  }
+  return foreign;
+}
+
+std::string TensorMapping::full_name(const std::string& foreign) const {
+  auto present = present_name(foreign);
+  const auto is_known = [&](const std::string& name) {
+    const auto is_it = [&](const auto& pair) { return pair.first == name; };
+    const auto fits = [&](const std::string& pattern) { return matches_pattern(pattern, name); };
+    return theirs_.contains(name) || std::ranges::any_of(copies_, is_it) ||
+           std::ranges::any_of(computed_, [&](const auto& pair) { return fits(pair.first); }) ||
+           std::ranges::any_of(ignored_, fits);
+  };
+  return !is_known(present) && is_known(prefix_ + present) ? prefix_ + present : present;
+}
+
+std::string TensorMapping::live_name(std::string full) const {
+  for (const auto& [stored, live] : live_) {
+    if (const auto at = full.find(stored); at != full.npos) full.replace(at, stored.size(), live);
+  }
+  return full;
+}
+
+std::string TensorMapping::stored_name(const std::string& full, ForeignNames names) const {
+  return names == ForeignNames::without_prefix ? without(prefix_, full) : full;
+}
+
+/// The checkpoint under the names that `name_of` gives.
+std::shared_ptr<const TensorSource> TensorMapping::renamed(
+    const std::shared_ptr<const TensorSource>& foreign,
+    const std::function<std::string(const std::string& name)>& name_of) const {
   std::map<std::string, std::string> stored;
   bool is_renamed = false;
   for (const auto& name : foreign->names()) {
-    auto present = name;
-    for (const auto& [old, now] : renamed_) {
-      if (const auto at = present.find(old); at != present.npos) present.replace(at, old.size(), now);
-    }
-    is_renamed = is_renamed || present != name;
-    if (const auto [other, is_new] = stored.emplace(present, name); !is_new)
-      fail(*foreign, fmt::format("'{}' and '{}' are two names of one tensor", other->second, excerpt(name)));
+    const auto other = name_of(name);
+    is_renamed = is_renamed || other != name;
+    if (const auto [first, is_new] = stored.emplace(other, name); !is_new)
+      fail(*foreign, fmt::format("'{}' and '{}' are two names of one tensor", first->second, excerpt(name)));
   }
-  if (!is_renamed) return foreign;
-  return std::make_shared<RenamedTensors>(foreign, std::move(stored));
+  return is_renamed ? renamed_tensors(foreign, std::move(stored)) : foreign;
+}
+
+/// The checkpoint with the names that this version of the rules has.
+std::shared_ptr<const TensorSource> TensorMapping::with_present_names(
+    const std::shared_ptr<const TensorSource>& foreign) const {
+  return renamed(foreign, [&](const std::string& name) { return present_name(name); });
+}
+
+std::shared_ptr<const TensorSource> TensorMapping::with_full_names(
+    const std::shared_ptr<const TensorSource>& foreign) const {
+  return renamed(foreign, [&](const std::string& name) { return full_name(name); });
+}
+
+bool TensorMapping::is_transposed(const std::string& full) const {
+  const auto found = theirs_.find(full);
+  return found != theirs_.end() && rules_[found->second].move == Move::transposed;
+}
+
+std::vector<ForeignRows> TensorMapping::foreign_rows(const std::string& ours, int64_t first,
+                                                     int64_t count) const {
+  for (const auto& rule : rules_) {
+    const auto here = our_parts(rule, ours_);
+    const auto found = std::ranges::find(here, ours, &TensorPart::name);
+    if (found == here.end()) continue;
+    int64_t begin = first;
+    for (auto part = here.begin(); part != found; ++part) begin += n_rows(*part, false);
+    std::vector<ForeignRows> result;
+    int64_t part_begin = 0;
+    for (auto& part : their_parts(rule, ours_)) {
+      const int64_t part_end = part_begin + n_rows(part, rule.move == Move::transposed);
+      const int64_t low = std::max(begin, part_begin), high = std::min(begin + count, part_end);
+      if (low < high) {
+        result.push_back({.tensor = std::move(part.name),
+                          .shape = std::move(part.shape),
+                          .move = rule.move,
+                          .ours = low - begin,
+                          .theirs = low - part_begin,
+                          .count = high - low});
+      }
+      part_begin = part_end;
+    }
+    return result;
+  }
+  throw Error(fmt::format("the tensor '{}' has no foreign name in this family", ours));
 }
 
 bool TensorMapping::has_module(const std::shared_ptr<const TensorSource>& foreign,
@@ -372,9 +299,8 @@ bool TensorMapping::has_module(const std::shared_ptr<const TensorSource>& foreig
   const auto prefix = missing_prefix(*source);
   return std::ranges::all_of(rules_, [&](const TensorRule& rule) {
     return !rule.ours.front().starts_with(ours + ".") ||
-           std::ranges::all_of(rule.theirs, [&](const std::string& name) {
-             return source->contains(without(prefix, name));
-           });
+           std::ranges::all_of(
+               rule.theirs, [&](const std::string& name) { return source->contains(without(prefix, name)); });
   });
 }
 
@@ -389,8 +315,8 @@ bool TensorMapping::has_own_output(const std::shared_ptr<const TensorSource>& fo
   });
 }
 
-std::shared_ptr<const TensorSource> TensorMapping::imported(
-    const std::shared_ptr<const TensorSource>& stored, Compared compared) const {
+std::shared_ptr<const TensorSource> TensorMapping::imported(const std::shared_ptr<const TensorSource>& stored,
+                                                            Compared compared) const {
   auto foreign = with_present_names(stored);
   const auto prefix = missing_prefix(*foreign);
   const auto name_in_file = [&](const std::string& name) { return without(prefix, name); };
@@ -398,7 +324,7 @@ std::shared_ptr<const TensorSource> TensorMapping::imported(
   for (const auto& [name, values] : absent_) {
     if (!foreign->contains(name_in_file(name))) created.emplace(name_in_file(name), values());
   }
-  if (!created.empty()) foreign = std::make_shared<WithBuffers>(foreign, std::move(created));
+  if (!created.empty()) foreign = with_buffers(foreign, std::move(created));
   std::set<std::string> used;
   std::vector<RowStack> stacks;
   for (const auto& rule : rules_) {
@@ -446,15 +372,13 @@ std::shared_ptr<const TensorSource> TensorMapping::imported(
         });
     if (!is_known) fail(*foreign, fmt::format("its tensor '{}' is not in the model", excerpt(name)));
   }
-  return std::make_shared<StackedTensors>(foreign, std::move(stacks));
+  return stacked_tensors(foreign, std::move(stacks));
 }
 
 std::shared_ptr<const TensorSource> TensorMapping::exported(const std::shared_ptr<const TensorSource>& ours,
                                                             ForeignNames names) const {
   std::vector<RowStack> stacks;
-  const auto named = [&](const std::string& name) {
-    return names == ForeignNames::without_prefix ? without(prefix_, name) : name;
-  };
+  const auto named = [&](const std::string& name) { return stored_name(name, names); };
   for (auto rule : rules_) {
     for (auto& name : rule.theirs) name = named(name);
     stacks.push_back({.from = our_parts(rule, ours_),
@@ -463,11 +387,11 @@ std::shared_ptr<const TensorSource> TensorMapping::exported(const std::shared_pt
                       .transposed = rule.move == Move::transposed ? RowStack::Transposed::to
                                                                   : RowStack::Transposed::neither});
   }
-  auto exported = std::make_shared<StackedTensors>(ours, std::move(stacks));
+  auto exported = stacked_tensors(ours, std::move(stacks));
   if (buffers_.empty()) return exported;
   std::map<std::string, torch::Tensor> buffers;
   for (const auto& [name, values] : buffers_) buffers.emplace(named(name), values());
-  return std::make_shared<WithBuffers>(std::move(exported), std::move(buffers));
+  return with_buffers(std::move(exported), std::move(buffers));
 }
 
 }  // namespace zoo

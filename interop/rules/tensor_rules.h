@@ -46,14 +46,17 @@ class TensorRules {
   /// A foreign tensor that a file may have, and then must be equal to another one: tied matrices that were
   /// saved twice. It is not exported.
   TensorRules& copy(std::string theirs, std::string original);
-  /// The same for the matrix of the output, which may also be another one: then the model is not tied, whatever
-  /// config.json says (TensorMapping::has_own_output).
+  /// The same for the matrix of the output, which may also be another one: then the model is not tied,
+  /// whatever config.json says (TensorMapping::has_own_output).
   TensorRules& tied(std::string theirs, std::string original);
   /// A foreign tensor that a file may lack, and which then has these values. It is exported.
   TensorRules& absent(std::string theirs, std::function<torch::Tensor()> values);
   /// `old` in a foreign name stands for `present`: the name of another version. The names with `present` are
   /// exported.
   TensorRules& renamed(std::string old, std::string present);
+  /// transformers 5 renames a module when it opens a file: `stored` in a name becomes `live`, in this order.
+  /// Files of adapters have the live names. Both are read.
+  TensorRules& live(std::string stored, std::string live);
   /// A foreign tensor that a file may have, and then must have these values, up to the precision of its type.
   /// It is not exported.
   TensorRules& computed(std::string theirs, std::function<torch::Tensor()> values);
@@ -70,7 +73,7 @@ class TensorRules {
  private:
   friend class TensorMapping;
   std::vector<TensorRule> tensors_, modules_;  // in modules_ the names lack the last part
-  std::vector<std::pair<std::string, std::string>> copies_, tied_;
+  std::vector<std::pair<std::string, std::string>> copies_, tied_, live_;
   std::vector<std::pair<std::string, std::function<torch::Tensor()>>> computed_, buffers_, absent_;
   // The first version of BERT, and all that were made from it, call the parameters of a norm so.
   std::vector<std::pair<std::string, std::string>> renamed_ = {{"LayerNorm.gamma", "LayerNorm.weight"},
@@ -83,13 +86,25 @@ class TensorRules {
 /// Shapes of tensors by name.
 using TensorShapes = std::map<std::string, std::vector<int64_t>>;
 
-/// Whether tensors that must be equal, or must have certain values, are read and compared, or only their shapes.
+/// Whether tensors that must be equal, or must have certain values, are read and compared, or only their
+/// shapes.
 enum class Compared { values, shapes };
 
 /// Which foreign names a model has: without a head they lack TensorRules::prefix().
 enum class ForeignNames { with_prefix, without_prefix };
 
-/// The rules for the tensors of one model.
+/// Rows of a tensor of ours as rows of a foreign one; on a transposed side they are columns.
+struct ForeignRows {
+  std::string tensor;          // the foreign one
+  std::vector<int64_t> shape;  // of it
+  Move move = Move::plain;
+  int64_t ours = 0;    // the first of these rows, counted from the first one that was asked for
+  int64_t theirs = 0;  // the first of these rows in the foreign tensor
+  int64_t count = 0;
+};
+
+/// The rules for the tensors of one model. A full name of a foreign tensor is the one in a model with a head,
+/// in the newest version of its family.
 class TensorMapping {
  public:
   /// `ours`: all tensors of our model. Throws Error if a tensor has no rule, or two: a mistake in the rules.
@@ -101,21 +116,45 @@ class TensorMapping {
                                                Compared compared = Compared::values) const;
   /// Whether a foreign checkpoint has all tensors of one of our modules.
   bool has_module(const std::shared_ptr<const TensorSource>& foreign, const std::string& ours) const;
-  /// Whether a foreign checkpoint has an output matrix that differs from the embeddings, although the model of
-  /// this mapping is tied.
+  /// Whether a foreign checkpoint has an output matrix that differs from the embeddings, although the model
+  /// of this mapping is tied.
   bool has_own_output(const std::shared_ptr<const TensorSource>& foreign,
                       Compared compared = Compared::values) const;
   /// Tensors of our model under the foreign names. `ours` must have the shapes of this mapping.
   std::shared_ptr<const TensorSource> exported(const std::shared_ptr<const TensorSource>& ours,
                                                ForeignNames names) const;
 
+  /// The full name of a tensor in any file of this family; a name that is not known stays.
+  std::string full_name(const std::string& foreign) const;
+  /// The reverse: a full name as a file has it.
+  std::string stored_name(const std::string& full, ForeignNames names) const;
+  /// A full name as transformers has it in memory, see TensorRules::live().
+  std::string live_name(std::string full) const;
+  /// A foreign checkpoint under full names. Throws CheckpointError if two tensors have one.
+  std::shared_ptr<const TensorSource> with_full_names(
+      const std::shared_ptr<const TensorSource>& foreign) const;
+  /// Whether a foreign matrix is stored as (in, out). By its full name.
+  bool is_transposed(const std::string& full) const;
+  /// Where `count` rows of one of our tensors, from `first` on, are in the foreign model, by full names.
+  /// Throws Error if it has no such tensor.
+  std::vector<ForeignRows> foreign_rows(const std::string& ours, int64_t first, int64_t count) const;
+  /// Foreign tensors that are equal to another one: (copy, original), by full names; and those among them
+  /// that are the matrix of the output.
+  const std::vector<std::pair<std::string, std::string>>& copies() const { return copies_; }
+  const std::vector<std::pair<std::string, std::string>>& tied() const { return tied_; }
+
  private:
   std::string missing_prefix(const TensorSource& foreign) const;
+  std::string present_name(std::string foreign) const;
+  std::shared_ptr<const TensorSource> renamed(
+      const std::shared_ptr<const TensorSource>& foreign,
+      const std::function<std::string(const std::string& name)>& name_of) const;
   std::shared_ptr<const TensorSource> with_present_names(
       const std::shared_ptr<const TensorSource>& foreign) const;
 
   std::vector<TensorRule> rules_;
-  std::vector<std::pair<std::string, std::string>> copies_, tied_, renamed_;
+  std::map<std::string, size_t> theirs_;  // the rule of each foreign name
+  std::vector<std::pair<std::string, std::string>> copies_, tied_, renamed_, live_;
   std::vector<std::pair<std::string, std::function<torch::Tensor()>>> computed_, buffers_, absent_;
   std::vector<std::string> ignored_;
   std::string prefix_;

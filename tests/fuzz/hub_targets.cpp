@@ -171,6 +171,29 @@ void read_companion(const fs::path& work, const std::string& input) {
   }
 }
 
+/// Adapters for the model of write_weights(): of maps, of embeddings, and a matrix that is brought whole.
+Seeds adapter_seeds() {
+  return {
+      R"({"peft_type": "LORA", "task_type": "SEQ_CLS", "base_model_name_or_path": "base", "r": 2, "lora_alpha": 4,
+"target_modules": ["c_attn", "wte"], "modules_to_save": ["score"], "fan_in_fan_out": true, "bias": "none",
+"rank_pattern": {"attn.c_attn": 3}, "alpha_pattern": {"wte": 1}, "use_rslora": true, "init_lora_weights": true,
+"layers_to_transform": null, "inference_mode": true, "lora_dropout": 0.1, "use_dora": false})",
+      R"({"peft_type": "LORA", "task_type": "SEQ_CLS", "base_model_name_or_path": "../adapter-base", "r": 2,
+"rank_pattern": {"h.0.attn.c_attn": 3}, "auto_mapping": null})",
+      R"({"peft_type": "LORA", "task_type": null, "auto_mapping": {"base_model_class": "GPT2ForSequenceClassification",
+"parent_library": "transformers.models.gpt2.modeling_gpt2"}, "r": 2, "rank_pattern": {"c_attn": 3}, "alpha_pattern": {}})"};
+}
+
+void write_adapter(const fs::path& dir) {
+  const std::string prefix = "base_model.model.transformer.";
+  save_safetensors(dir / "adapter_model.safetensors",
+                   {{prefix + "h.0.attn.c_attn.lora_A.weight", torch::ones({3, 8})},
+                    {prefix + "h.0.attn.c_attn.lora_B.weight", torch::ones({24, 3})},
+                    {prefix + "wte.lora_embedding_A", torch::ones({2, 4})},
+                    {prefix + "wte.lora_embedding_B", torch::ones({8, 2})},
+                    {"base_model.model.score.weight", torch::ones({3, 8})}});
+}
+
 void read_all(const TensorSource& tensors) {
   for (const auto& name : tensors.names()) tensors.tensor(name).sum();
 }
@@ -198,6 +221,19 @@ std::vector<Target> hub_targets(const testing::TempDir& work, const fs::path& so
                          // The weights are those of one seed.
                        }
                      }});
+  const auto base = work / "adapter-base", adapter = work / "adapter";
+  for (const auto& dir : {base, adapter}) fs::create_directories(dir);
+  write_weights(base);
+  write_file_atomically(base / "tokenizer.json", kTinyTokenizer);
+  fs::copy_file(sources / "tests/fuzz/seeds/foreign/gpt2.json", base / "config.json",
+                fs::copy_options::overwrite_existing);
+  write_adapter(adapter);
+  targets.push_back({"adapter", "adapter_config.json of PEFT, with its tensors and its base", mutate_text,
+                     [base, adapter](const std::string& input) {
+                       write_file_atomically(adapter / "adapter_config.json", input);
+                       read_all(*open_foreign(adapter, base).tensors);
+                     },
+                     adapter_seeds()});
   const auto companions = work / "companions";
   for (const auto& [kind, config] : companion_configs()) {
     fs::create_directories(companions / kind);
@@ -205,8 +241,10 @@ std::vector<Target> hub_targets(const testing::TempDir& work, const fs::path& so
     write_file_atomically(companions / kind / "tokenizer.json", kTinyTokenizer);
   }
   targets.push_back(
-      {"companions", "generation_config.json, preprocessor_config.json, modules.json and others beside config.json", mutate_request,
-       [companions](const std::string& input) { read_companion(companions, input); }, companion_seeds()});
+      {"companions",
+       "generation_config.json, preprocessor_config.json, modules.json and others beside config.json",
+       mutate_request, [companions](const std::string& input) { read_companion(companions, input); },
+       companion_seeds()});
   targets.push_back({"index", "model.safetensors.index.json: where the tensors of a model are", mutate_text,
                      [sharded](const std::string& input) {
                        write_file_atomically(sharded / "model.safetensors.index.json", input);

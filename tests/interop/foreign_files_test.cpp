@@ -450,10 +450,41 @@ TEST_F(TensorsOfOthers, HaveTheFirstNamesOfBert) {
               HasSubstr("'body.LayerNorm.gamma' and 'body.LayerNorm.weight' are two names of one tensor"));
 }
 
+TEST_F(TensorsOfOthers, HaveFullNames) {
+  rules_.ignore("body.unused.*");
+  const auto full = mapping().with_full_names(file(
+      {{"LayerNorm.gamma", torch::ones({2})}, {"bias", torch::ones({2})}, {"unused.x", torch::ones({1})}}));
+  EXPECT_THAT(full->names(), ElementsAre("bias", "body.LayerNorm.weight", "body.unused.x"));
+  EXPECT_EQ(mapping().full_name("head.weight"), "head.weight");
+  EXPECT_EQ(mapping().full_name("other"), "other");
+  EXPECT_EQ(mapping().stored_name("body.LayerNorm.weight", ForeignNames::without_prefix), "LayerNorm.weight");
+}
+
+TEST(ForeignRowsOfAMatrix, AreWhereTheRulesPutThem) {
+  TensorRules rules;
+  rules.modules({"qkv"}, {"q", "k", "v"}, {4, 2, 2}).modules({"a", "b"}, {"ab"}, {}, Move::transposed);
+  const TensorMapping mapping(rules, {{"qkv.weight", {8, 3}}, {"a.weight", {2, 3}}, {"b.weight", {5, 3}}});
+  const auto shown = [](const std::vector<ForeignRows>& rows) {
+    std::string text;
+    for (const auto& part : rows)
+      text += fmt::format("{} {} {} {} ", part.tensor, part.ours, part.theirs, part.count);
+    return text;
+  };
+  EXPECT_EQ(shown(mapping.foreign_rows("qkv.weight", 4, 2)), "k.weight 0 0 2 ");
+  EXPECT_EQ(shown(mapping.foreign_rows("qkv.weight", 3, 4)), "q.weight 0 3 1 k.weight 1 0 2 v.weight 3 0 1 ");
+  const auto rows = mapping.foreign_rows("b.weight", 1, 4);
+  EXPECT_EQ(shown(rows), "ab.weight 0 3 4 ");
+  EXPECT_EQ(rows.front().shape, (std::vector<int64_t>{3, 7}));
+  EXPECT_TRUE(mapping.is_transposed("ab.weight"));
+  EXPECT_FALSE(mapping.is_transposed("q.weight"));
+}
+
 TEST_F(TensorsOfOthers, AreCreatedWhereTheyMayBeAbsent) {
   const auto body = mapping().imported(file({{"LayerNorm.weight", torch::ones({2})}}));
   EXPECT_TRUE(body->tensor("bias").equal(torch::zeros({2})));
-  EXPECT_THAT(message_of<CheckpointError>([&] { mapping().imported(file({{"bias", torch::ones({2})}})); }),
+  EXPECT_THAT(message_of<CheckpointError>([&] {
+                mapping().imported(file({{"bias", torch::ones({2})}}));
+              }),
               HasSubstr("it has no tensor 'LayerNorm.weight'"));
 }
 

@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
-"""Weights in other files than safetensors, and adapters, against PyTorch, transformers and PEFT, which write them here:
+"""Weights in other files than safetensors, against PyTorch and transformers, which write them here:
 
   * pytorch_model.bin in both forms of torch.save(), also in several files, and a lone NAME.pt give the log-probabilities
     of the same weights as safetensors;
   * a checkpoint as nanoGPT writes it gives the loss of its model, which is written out below, within 1e-5;
-  * adapters of PEFT give the log-probabilities of PeftModel within 1e-5, also on a base that --base names;
   * pickles with other names, and files that are something else, get one line and are not run.
 
 ZOO_PROGRAM: the program. ZOO_PYTHON: as in references_python.py.
@@ -257,60 +256,6 @@ def check_nanogpt(work):
     assert abs(loss - expected) < 1e-5, (ours, expected)
 
 
-def check_adapters(work):
-    import torch
-    from peft import LoraConfig, get_peft_model
-
-    words = tokenizer()
-    cases = {
-        "plain": ("llama", dict(target_modules=["q_proj", "v_proj", "down_proj"], r=3, lora_alpha=7)),
-        "patterns": ("llama", dict(target_modules="all-linear", r=4, lora_alpha=8, use_rslora=True,
-                                   rank_pattern={"q_proj": 2, "layers.1.mlp.up_proj": 5},
-                                   alpha_pattern={"v_proj": 3}, bias="none")),
-        "dora": ("llama", dict(target_modules=["k_proj", "gate_proj"], r=2, use_dora=True)),
-        "whole": ("llama", dict(target_modules=["q_proj", "embed_tokens"], modules_to_save=["lm_head"], r=2)),
-        "layers": ("llama", dict(target_modules=["o_proj"], layers_to_transform=[1], r=2)),
-        "fused": ("gpt2", dict(target_modules=["c_attn", "c_proj", "c_fc"], r=3, bias="all", fan_in_fan_out=True)),
-    }  # fmt: skip
-    for name, (kind, settings) in cases.items():
-        base = work / f"{name}-base"
-        make_model(kind, len(words)).save_pretrained(base)
-        words.save_pretrained(base)
-        import transformers
-
-        model = get_peft_model(
-            transformers.AutoModelForCausalLM.from_pretrained(base), LoraConfig(task_type="CAUSAL_LM", **settings)
-        )
-        torch.manual_seed(3)
-        with torch.no_grad():
-            for key, parameter in model.named_parameters():
-                if parameter.requires_grad:
-                    parameter.add_(torch.randn_like(parameter) * (0.02 if "magnitude" in key else 0.1))
-        model.eval()
-        directory = work / name
-        model.save_pretrained(directory)
-        compare(directory, lambda ids, model=model: model(ids).logits, 1e-5)
-        # On a base that is named.
-        moved = work / f"{name}-moved"
-        base.rename(moved)
-        refused(directory, "name one with --base DIR")
-        compare(directory, lambda ids, model=model: model(ids).logits, 1e-5, "--base", moved)
-        run = work / f"{name}-run"
-        assert zoo("import", directory, run, "--base", moved).returncode == 0
-        compare(run, lambda ids, model=model: model(ids).logits, 1e-5)
-        refused(moved, "is no adapter of PEFT", command=("score", "--text", "a", "--base", moved))
-        refused(run, "is no adapter of PEFT", command=("score", "--text", "a", "--base", moved))
-    settings = json.loads((directory / "adapter_config.json").read_text())
-    for key, value in {
-        "peft_type": "IA3", "layer_replication": [[0, 1]], "target_parameters": ["a"], "lora_bias": True,
-        "init_lora_weights": "pissa", "trainable_token_indices": [1], "rank_pattern": {"h\\.[0-9]": 2}, "not_a_key": 1,
-    }.items():  # fmt: skip
-        (directory / "adapter_config.json").write_text(json.dumps(settings | {key: value}))
-        refused(directory, "adapter_config.json: " + key, command=("score", "--text", "a", "--base", moved))
-    (directory / "adapter_config.json").write_text(json.dumps(settings | {"r": 2}))
-    refused(directory, "does not have the rank 2", command=("score", "--text", "a", "--base", moved))
-
-
 def check_refusals(work):
     import torch
 
@@ -377,7 +322,7 @@ def check_refusals(work):
 
 def main():
     begin()
-    checks = {"bin": check_bin_files, "nanogpt": check_nanogpt, "refusals": check_refusals, "adapters": check_adapters}
+    checks = {"bin": check_bin_files, "nanogpt": check_nanogpt, "refusals": check_refusals}
     for name in sys.argv[1:] or checks:
         with tempfile.TemporaryDirectory() as work:
             checks[name](pathlib.Path(work))

@@ -7,6 +7,7 @@ For each case NAME: NAME/ is the directory of the model, NAME.safetensors has th
 import copy
 import functools
 import io
+import itertools
 import json
 import random
 import shutil
@@ -365,13 +366,16 @@ def sentence_vectors(out):
             {"word_embedding_dimension": 12, **{keys[each]: each in poolings for each in names}} if is_old
             else {"embedding_dimension": 12, "pooling_mode": poolings if len(poolings) > 1 else poolings[0]}
         )}  # fmt: skip
-        weights = {}
-        if activation:
-            modules.append(("2_Dense", "Dense"))
-            width = 12 * len(poolings)
-            weights = {"linear.weight": torch.randn(7, width) / 5, "linear.bias": torch.randn(7) / 5}
-            files["2_Dense/config.json"] = {
-                "in_features": width, "out_features": 7, "bias": True,
+        maps = {}  # two of them, as in EmbeddingGemma, and then in both forms of files
+        widths = [12 * len(poolings), 7, 5] if activation == "GELU" else [12 * len(poolings), 7]
+        for n_in, n_out in itertools.pairwise(widths) if activation else ():
+            folder = f"{len(modules)}_Dense"
+            modules.append((folder, "Dense"))
+            maps[folder] = {"linear.weight": torch.randn(n_out, n_in) / 5}
+            if n_out == 7:
+                maps[folder]["linear.bias"] = torch.randn(7) / 5
+            files[f"{folder}/config.json"] = {
+                "in_features": n_in, "out_features": n_out, "bias": n_out == 7,
                 "activation_function": f"torch.nn.modules.activation.{activation}" if activation != "Identity"
                 else "torch.nn.modules.linear.Identity",
             }  # fmt: skip
@@ -390,8 +394,11 @@ def sentence_vectors(out):
             (directory / path).mkdir(exist_ok=True)
         for path, content in files.items():
             (directory / path).write_text(json.dumps(content))
-        if weights:
-            save_file(weights, directory / "2_Dense" / "model.safetensors", {"format": "pt"})
+        for folder, weights in maps.items():
+            if folder == "2_Dense":
+                save_file(weights, directory / folder / "model.safetensors", {"format": "pt"})
+            else:
+                torch.save(weights, directory / folder / "pytorch_model.bin")
         begin = 0 if include_prompt or not prompt else len(tokenizer(prompt).input_ids) - 1
         vectors = []
         for text in SENTENCES:
@@ -399,8 +406,9 @@ def sentence_vectors(out):
                 hidden = model(torch.tensor([tokenizer(prompt + text).input_ids])).last_hidden_state[0]
             vectors.append(torch.cat([pooled(hidden, each, begin) for each in used]))
         vectors = torch.stack(vectors)
-        if weights:
-            vectors = dense(vectors, *weights.values(), getattr(torch.nn, activation)())
+        for weights in maps.values():
+            bias = weights.get("linear.bias")
+            vectors = dense(vectors, weights["linear.weight"], bias, getattr(torch.nn, activation)())
         if is_unit:
             vectors = torch.nn.functional.normalize(vectors)
         save_file({"vectors": contiguous(vectors)}, out / f"{name}.safetensors")

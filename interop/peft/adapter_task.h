@@ -1,0 +1,23 @@
+#pragma once
+// The task of an adapter of PEFT: the class of transformers that it was made for.
+
+#include <string>
+#include <string_view>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "interop/peft/adapted_tensors.h"
+#include "interop/rules/foreign_family.h"
+
+namespace zoo {
+
+/// PEFT's task_type of models for a task of ours; empty if it has none.
+std::string_view peft_task_of(std::string_view task);
+
+/// Makes config.json, that of the base, one of the class that the adapter was made for, with as many labels
+/// as its classifier has. `place`: of adapter_config.json. Throws CheckpointError: the family has no such
+/// models, or the base has no classifier and the adapter brings none.
+void follow_adapter(const Adapter& adapter, const std::string& place, const ForeignFamily& family,
+                    nlohmann::json& config);
+
+}  // namespace zoo
