@@ -16,6 +16,7 @@
 #include "interop/foreign_problem.h"
 #include "io/json_document.h"
 #include "models/families/recordings.h"
+#include "models/families/vit.h"
 #include "tasks/task_type.h"
 
 namespace zoo {
@@ -135,6 +136,7 @@ std::optional<Refusal> describe_in(const ForeignFamily& family, const Task& task
         config["tie_word_embeddings"] = experiment.model.tie_embeddings;
         write_tokens(task, config);
       }
+      if (reads_patches(wanted.model)) set_image(wanted.model, task.purpose().image);
       if (reads_recordings(wanted.model)) set_mels(wanted.model, n_mels_of(wanted.model, task.purpose()));
       family.write(experiment, config);
       if (config.value("is_encoder_decoder", false) && task.vocabulary().tokenizer)
