@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "checkpoints/merge_run.h"
 #include "checkpoints/run.h"
+#include "checkpoints/run_figures.h"
 #include "checkpoints/stored_model.h"
 #include "interop/foreign_files.h"
 #include "interop/foreign_model.h"
@@ -69,13 +70,15 @@ class TensorsOfModel final : public TensorSource {
 }  // namespace
 
 std::string export_run(const fs::path& run_dir, const fs::path& to, std::optional<ExportedType> type) {
-  const auto write = is_gguf_name(to) ? export_gguf : export_foreign;
+  const auto write = [&](const Task& task, const std::shared_ptr<const TensorSource>& tensors) {
+    return is_gguf_name(to) ? export_gguf(to, task, tensors, type)
+                            : export_foreign(to, task, tensors, type, figures_of_run(run_dir));
+  };
   const auto stored = open_stored_model(run_dir);
-  if (!stored.task->experiment().training.lora) return write(to, *stored.task, stored.tensors, type);
+  if (!stored.task->experiment().training.lora) return write(*stored.task, stored.tensors);
   const auto run = Run::open(run_dir);
   merge_adapters_of(run);
-  const auto merged = std::make_shared<TensorsOfModel>(run_dir.string(), named_tensors(run.model()));
-  return write(to, run.task(), merged, type);
+  return write(run.task(), std::make_shared<TensorsOfModel>(run_dir.string(), named_tensors(run.model())));
 }
 
 }  // namespace zoo

@@ -82,6 +82,7 @@ class ImageClassification final : public Task {
     auto images = read_images(experiment().data, split, problem());
     if (split == Split::train) add_notes(images.notes());
     auto targets = targets_of(images.labels(), labels(), problem(), experiment().data);
+    if (split == Split::train && problem() == Problem::regression) set_mean_target(targets);
     return prefetched(image_batches(std::move(images), std::move(targets), experiment().data.images,
                                     *vocabulary().pixels,
                                     /*tokens_per_image=*/1, batch_options(split)));
@@ -184,8 +185,8 @@ std::unique_ptr<Task> make_image_classification(const Experiment& experiment, Vo
     const auto images = read_images(experiment.data, Split::train, problem);
     if (vocabulary.labels.empty()) vocabulary.labels = label_names(images.labels(), problem, experiment.data);
     if (!vocabulary.pixels) {
-      vocabulary.pixels =
-          measure_training_pixels(images.size(), [&](int64_t index) { return images.image(index); }, notes);
+      vocabulary.pixels = measure_training_pixels(
+          images.size(), [&](int64_t index) { return images.image(index); }, notes);
     }
   }
   require_n_classes(experiment.task.as<ImageClassificationConfig>().n_classes, vocabulary);
