@@ -26,14 +26,26 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The passes over the data and the bounds of the steps. The largest training takes about five minutes on two
-/// cores.
-constexpr double kPasses = 20, kFewestSteps = 100, kMostSteps = 2000;
+/// How long a training takes: at most about five minutes on two cores.
+struct Effort {
+  double passes, most_steps;
+  std::string_view optimizer;
+};
+constexpr Effort kTableEffort{
+    .passes = 20, .most_steps = 2000, .optimizer = "{type: adamw, lr: 1.0e-3, weight_decay: 0.05}"};
+/// A transformer that sees patches learns slowly from few pictures. Its steps are short, and Muon learns more
+/// in each of them (docs/images.md has figures).
+constexpr Effort kPictureEffort{.passes = 40,
+                                .most_steps = 4000,
+                                .optimizer =
+                                    "{type: muon, lr: 0.02, betas: [0.9, 0.999], weight_decay: 0.05, muon: "
+                                    "{adamw_lr: 1.0e-3, precision: fp32}}"};
+constexpr double kFewestSteps = 100;
 constexpr int64_t kMostSeconds = 300;
 
-int64_t steps_of_examples(int64_t n_examples, int64_t batch_size) {
-  const double steps = kPasses * static_cast<double>(n_examples) / static_cast<double>(batch_size);
-  return std::llround(std::clamp(steps, kFewestSteps, kMostSteps));
+int64_t steps_of_examples(int64_t n_examples, int64_t batch_size, const Effort& effort) {
+  const double steps = effort.passes * static_cast<double>(n_examples) / static_cast<double>(batch_size);
+  return std::llround(std::clamp(steps, kFewestSteps, effort.most_steps));
 }
 
 /// What is said of the data: "in 3 classes (column label)".
@@ -65,14 +77,14 @@ std::string labels_yaml(const Labelling& labelling) {
   return yaml;
 }
 
-std::string training_yaml(int64_t n_examples, int64_t batch_size, Problem problem) {
-  const int64_t steps = steps_of_examples(n_examples, batch_size);
+std::string training_yaml(int64_t n_examples, int64_t batch_size, const Effort& effort, Problem problem) {
+  const int64_t steps = steps_of_examples(n_examples, batch_size, effort);
   return fmt::format(
       R"(training:
   steps: {steps}
   max_seconds: {seconds}  # on a slow machine the learning rate falls sooner
   batch_size: {batch_size}
-  optimizer: {{type: adamw, lr: 1.0e-3, weight_decay: 0.05}}
+  optimizer: {optimizer}
   schedule: {{type: cosine, warmup_steps: {warmup}}}
 {smoothing}  best_by: {best}  # the weights of the best evaluation are kept
   evaluate_every: {every}
@@ -80,7 +92,8 @@ std::string training_yaml(int64_t n_examples, int64_t batch_size, Problem proble
   keep_checkpoints: 1
 )",
       fmt::arg("steps", steps), fmt::arg("seconds", kMostSeconds), fmt::arg("batch_size", batch_size),
-      fmt::arg("warmup", steps / 20), fmt::arg("every", std::max<int64_t>(steps / 10, 1)),
+      fmt::arg("optimizer", effort.optimizer), fmt::arg("warmup", steps / 20),
+      fmt::arg("every", std::max<int64_t>(steps / 10, 1)),
       fmt::arg("smoothing", problem == Problem::single_label ? "  label_smoothing: 0.1\n" : ""),
       fmt::arg("best", problem == Problem::single_label  ? "accuracy"
                        : problem == Problem::multi_label ? "map"
@@ -178,11 +191,11 @@ model:
       fmt::arg("task",
                task_yaml(labelling.of_words ? "token_classification" : "text_classification", labelling)),
       fmt::arg("vocab_size", std::clamp(bytes / bytes_per_piece, smallest, largest)));
-  recipe.yaml += training_yaml(n, batch_size, labelling.problem);
+  recipe.yaml += training_yaml(n, batch_size, kTableEffort, labelling.problem);
   recipe.summary = fmt::format(
       "{} {} {}, of which 10 % are for validation\n"
       "  model     an encoder of 2 layers, 128 wide\n  training  {} steps of {} texts\n",
-      n, what, answers_text(labelling), steps_of_examples(n, batch_size), batch_size);
+      n, what, answers_text(labelling), steps_of_examples(n, batch_size, kTableEffort), batch_size);
   return recipe;
 }
 
@@ -215,7 +228,7 @@ data:
   valid_fraction: 0.1  # drawn at random
 {labels}  images: {{size: {size}, augment: {{crop_padding: {padding}}}}}
 model:
-  architecture: {{type: vit, patch_size: {patch}, pooling: mean, stem: convolutions, stem_blocks: 1}}
+  architecture: {{type: vit, patch_size: {patch}, pooling: mean}}
   d_model: 128
   n_layers: 2
   n_heads: 4
@@ -227,13 +240,13 @@ model:
       fmt::arg("task", task_yaml("image_classification", labelling)),
       fmt::arg("name", yaml_text(recipe.name)), fmt::arg("pictures", yaml_text(pictures.string())),
       fmt::arg("size", size), fmt::arg("padding", size / 8), fmt::arg("patch", size / 8));
-  recipe.yaml += training_yaml(images.size(), batch_size, labelling.problem);
+  recipe.yaml += training_yaml(images.size(), batch_size, kPictureEffort, labelling.problem);
   recipe.summary = fmt::format(
       "{} pictures {}, of which 10 % are for validation\n"
       "  model     a vision transformer of 2 layers, 128 wide, on pictures of {} x {} pixels\n"
       "  training  {} steps of {} pictures\n",
-      images.size(), answers_text(labelling), size, size, steps_of_examples(images.size(), batch_size),
-      batch_size);
+      images.size(), answers_text(labelling), size, size,
+      steps_of_examples(images.size(), batch_size, kPictureEffort), batch_size);
   return recipe;
 }
 

@@ -5,6 +5,7 @@
 #include <limits>
 #include <optional>
 #include <string_view>
+#include <typeinfo>
 #include <utility>
 #include <vector>
 
@@ -147,6 +148,9 @@ std::optional<Refusal> describe_in(const ForeignFamily& family, const Task& task
     write_problem(experiment, expressed(config), config);
   } catch (const CheckpointError& error) {
     return Refusal::of_another_kind(error.what());
+  } catch (const std::bad_cast&) {  // the keys of another model.architecture
+    return Refusal::of_another_kind(
+        fmt::format("has no models of the architecture {}", experiment.model.architecture.type));
   }
   chosen = {.family = &family, .config = std::move(config)};
   return std::nullopt;

@@ -65,7 +65,7 @@ std::vector<std::pair<std::string, double>> measured(const Metrics& metrics) {
   return result;
 }
 
-std::string index_of(const ModelCard& card, const NamedPipeline& pipeline, std::string_view data) {
+std::string index_of(const HubCard& card, const NamedPipeline& pipeline, const std::string& data) {
   std::string metrics;
   for (const auto& [name, value] : measured(card.figures->validation))
     metrics += fmt::format("    - type: {}\n      value: {}\n", yaml_text(name), value);
@@ -75,7 +75,7 @@ std::string index_of(const ModelCard& card, const NamedPipeline& pipeline, std::
       yaml_text(card.name), pipeline.pipeline, yaml_text(data), yaml_text(data), metrics);
 }
 
-std::string head_of(const ModelCard& card, const NamedPipeline* pipeline, std::string_view data) {
+std::string head_of(const HubCard& card, const NamedPipeline* pipeline, const std::string& data) {
   std::string head = "---\nlibrary_name: transformers\n";
   if (pipeline) head += fmt::format("pipeline_tag: {}\n", pipeline->pipeline);
   head += fmt::format("tags:\n- {}\n- transformer-zoo\n", card.model_type);
@@ -105,7 +105,7 @@ std::string labels_of(const std::vector<std::string>& labels) {
                      labels.size() > most ? fmt::format(" and {} more", labels.size() - most) : "");
 }
 
-std::string use_of(const ModelCard& card, const NamedPipeline& pipeline) {
+std::string use_of(const HubCard& card, const NamedPipeline& pipeline) {
   const auto quoted = nlohmann::json(card.name).dump();
   return fmt::format(
       "\n## Use\n\n```python\nfrom transformers import {model}, {inputs}\n\n"
@@ -115,7 +115,7 @@ std::string use_of(const ModelCard& card, const NamedPipeline& pipeline) {
 
 }  // namespace
 
-std::string model_card(const ModelCard& card, const Task& task) {
+std::string model_card(const HubCard& card, const Task& task) {
   const auto* const pipeline = pipeline_of(task);
   const auto names = names_of(task.experiment().data.train);
   const auto data =

@@ -16,7 +16,7 @@ struct TrainingFigures {
   Metrics validation = {};       // of these weights
 };
 
-struct ModelCard {
+struct HubCard {
   std::string name;        // of the directory
   std::string class_name;  // of transformers: "LlamaForCausalLM"
   std::string model_type;
@@ -26,6 +26,6 @@ struct ModelCard {
 
 /// The page, with a head in YAML: library, pipeline, tags and, with figures, `model-index`. Files and
 /// directories of the training are named without their paths.
-std::string model_card(const ModelCard& card, const Task& task);
+std::string model_card(const HubCard& card, const Task& task);
 
 }  // namespace zoo

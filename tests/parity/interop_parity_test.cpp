@@ -345,6 +345,7 @@ std::vector<std::string> cases() {
                                 {"longformer", 3},
                                 {"esm", 5},
                                 {"vit", 2},
+                                {"ijepa", 2},
                                 {"detr", 3},
                                 {"whisper", 2}});
   names.insert(names.end(), others.begin(), others.end());
