@@ -89,7 +89,11 @@ struct Refusal {
   std::string reason;
   size_t distance = 0;
 
-  /// A family that has no such models, or cannot say what this one is, is farther than all others.
+  /// A family that cannot say what the model is, is farther than those of which keys differ.
+  static Refusal of_another_form(std::string reason) {
+    return {.reason = std::move(reason), .distance = std::numeric_limits<size_t>::max() - 1};
+  }
+  /// A family that has no models for the task is farther than all others.
   static Refusal of_another_kind(std::string reason) {
     return {.reason = std::move(reason), .distance = std::numeric_limits<size_t>::max()};
   }
@@ -147,9 +151,9 @@ std::optional<Refusal> describe_in(const ForeignFamily& family, const Task& task
     }
     write_problem(experiment, expressed(config), config);
   } catch (const CheckpointError& error) {
-    return Refusal::of_another_kind(error.what());
+    return Refusal::of_another_form(error.what());
   } catch (const std::bad_cast&) {  // the keys of another model.architecture
-    return Refusal::of_another_kind(
+    return Refusal::of_another_form(
         fmt::format("has no models of the architecture {}", experiment.model.architecture.type));
   }
   chosen = {.family = &family, .config = std::move(config)};

@@ -73,7 +73,7 @@ OTHERS = {
     "masked": (
         "task: masked_language_modeling\ndata: {train: texts.txt, documents: line, sequence_length: 32}\n"
         f"model: {{architecture: encoder, {SMALL}, norm_placement: post, position: learned, embedding_norm: true, "
-        "output_bias: true}\n",
+        "n_segments: 2, output_bias: true}\n",
         "BertForMaskedLM",
     ),
     "parallel": (
