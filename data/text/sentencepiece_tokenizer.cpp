@@ -554,8 +554,8 @@ std::map<std::string, std::string> SentencePieceTokenizer::exported_files(const 
   ExportedPieces exported{
       .pieces = {},
       .algorithm = facts.algorithm,
-      .special = exported_tokens(special_,
-                                 [&](int64_t id) { return processor_->IdToPiece(static_cast<int>(id)); }),
+      .special =
+          exported_tokens(special_, [&](int64_t id) { return processor_->IdToPiece(static_cast<int>(id)); }),
       .unknown = processor_->IdToPiece(processor_->unk_id()),
       .charsmap = facts.charsmap,
       .marks = options_.marks_lines ? MarkedPlaces::lines

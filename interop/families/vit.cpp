@@ -35,9 +35,7 @@ void read_transformer(ForeignConfig& from, ImagePooling pooling, Experiment& to)
   from.ignore({"encoder_stride", "pooler_output_size", "pooler_act"});
 }
 
-void read_vit(ForeignConfig& from, Experiment& to) {
-  read_transformer(from, ImagePooling::class_token, to);
-}
+void read_vit(ForeignConfig& from, Experiment& to) { read_transformer(from, ImagePooling::class_token, to); }
 void read_ijepa(ForeignConfig& from, Experiment& to) { read_transformer(from, ImagePooling::mean, to); }
 
 void write_transformer(const Experiment& from, nlohmann::json& to) {
@@ -69,7 +67,8 @@ TensorRules transformer_rules(const Experiment& experiment, const std::string& b
   TensorRules rules;
   rules.prefix(body).layers(model.n_layers);
   if (has_class_token)
-    rules.tensor("embedder.class_token", body + "embeddings.cls_token", Move::reshaped, {1, 1, model.d_model});
+    rules.tensor("embedder.class_token", body + "embeddings.cls_token", Move::reshaped,
+                 {1, 1, model.d_model});
   rules.tensor("embedder.positions", body + "embeddings.position_embeddings", Move::reshaped,
                {1, n_tokens, model.d_model});
   // A convolution there, a linear map of the numbers of a patch here.

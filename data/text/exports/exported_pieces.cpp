@@ -31,8 +31,7 @@ OrderedJson split(OrderedJson pattern, const char* behavior) {
 }
 
 OrderedJson metaspace(const char* replacement, const char* scheme) {
-  return {
-      {"type", "Metaspace"}, {"replacement", replacement}, {"prepend_scheme", scheme}, {"split", false}};
+  return {{"type", "Metaspace"}, {"replacement", replacement}, {"prepend_scheme", scheme}, {"split", false}};
 }
 
 bool reads_masks(const ExportedPieces& exported) {
@@ -97,8 +96,8 @@ OrderedJson pre_tokenizer_of(const ExportedPieces& exported) {
 }
 
 OrderedJson decoder_of(const ExportedPieces& exported) {
-  OrderedJson steps = OrderedJson::array(
-      {replace(literal(kMark), " "), {{"type", "ByteFallback"}}, {{"type", "Fuse"}}});
+  OrderedJson steps =
+      OrderedJson::array({replace(literal(kMark), " "), {{"type", "ByteFallback"}}, {{"type", "Fuse"}}});
   if (exported.marks == MarkedPlaces::text)
     steps.push_back({{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}});
   if (exported.marks == MarkedPlaces::lines)
@@ -171,8 +170,7 @@ std::map<std::string, std::string> export_pieces(const ExportedPieces& exported)
       {"version", "1.0"},
       {"truncation", nullptr},
       {"padding", nullptr},
-      {"added_tokens",
-       added_tokens_of(exported.special, exported.frame, BlanksBeforeMask::belong_to_mask)},
+      {"added_tokens", added_tokens_of(exported.special, exported.frame, BlanksBeforeMask::belong_to_mask)},
       {"normalizer", normalizer_of(exported)},
       {"pre_tokenizer", pre_tokenizer_of(exported)},
       {"post_processor", post_processor_of(exported.frame, name_of)},

@@ -28,9 +28,10 @@ enum class SeveralBlanks { stay, are_one };
 
 /// How characters that SentencePiece would take for blanks are hidden in a text: each of these becomes the
 /// next one. The last two are no characters, so every character has a stand-in of its own.
-inline constexpr auto kHiding = std::to_array<const char*>(
-    {"\xE2\x96\x81", "\xF4\x8F\xBF\xBD", "\xF4\x8F\xBF\xBE", "\xF4\x8F\xBF\xBF"});
-/// The patterns for the places of marks in a tokenizer.json: where a text begins that is not empty, or a line.
+inline constexpr auto kHiding =
+    std::to_array<const char*>({"\xE2\x96\x81", "\xF4\x8F\xBF\xBD", "\xF4\x8F\xBF\xBE", "\xF4\x8F\xBF\xBF"});
+/// The patterns for the places of marks in a tokenizer.json: where a text begins that is not empty, or a
+/// line.
 inline constexpr const char *kTextStart = R"((?<![\s\S])(?=[\s\S]))", *kLineStart = R"((?<![^\n])(?=[^\n]))";
 
 struct ExportedPieces {
