@@ -63,8 +63,7 @@ torch::Tensor pooled(const torch::Tensor& hidden, const torch::Tensor& is_pooled
       return row_at(hidden.size(1) - 1 - from_end);
     }
     case EmbeddingPooling::max:
-      return hidden
-          .masked_fill(is_pooled.logical_not().unsqueeze(2), -std::numeric_limits<float>::infinity())
+      return hidden.masked_fill(is_pooled.logical_not().unsqueeze(2), -std::numeric_limits<float>::infinity())
           .amax(1);
     case EmbeddingPooling::weighted_mean: {
       const auto places = weights * torch::arange(1, hidden.size(1) + 1, weights.options());
@@ -101,9 +100,10 @@ torch::Tensor activated(const torch::Tensor& x, DenseActivation activation) {
 void finish(torch::Tensor& vectors, const EmbedOptions& options) {
   for (const auto& [weight, bias, activation] : options.dense) {
     if (weight.size(1) != vectors.size(1)) {
-      throw UsageError(fmt::format("the dense map after the pooling reads {} numbers, and this pooling gives {}: "
-                                   "take the model's own pooling",
-                                   weight.size(1), vectors.size(1)));
+      throw UsageError(
+          fmt::format("the dense map after the pooling reads {} numbers, and this pooling gives {}: "
+                      "take the model's own pooling",
+                      weight.size(1), vectors.size(1)));
     }
     vectors = activated(torch::linear(vectors, weight, bias), activation);
   }
@@ -167,12 +167,12 @@ EmbedOptions embed_options(const Run& run, std::vector<EmbeddingPooling> pooling
     options.dense.push_back(
         {.weight = tensor("weight"), .bias = tensor("bias"), .activation = dense.activation});
     const auto& [weight, bias, activation] = options.dense.back();
-    const bool fits = weight.defined() && weight.sizes() == std::vector{dense.out_features, dense.in_features} &&
-                      bias.defined() == dense.bias &&
-                      (!dense.bias || bias.sizes() == std::vector{dense.out_features});
+    const bool fits =
+        weight.defined() && weight.sizes() == std::vector{dense.out_features, dense.in_features} &&
+        bias.defined() == dense.bias && (!dense.bias || bias.sizes() == std::vector{dense.out_features});
     if (!fits) {
-      throw CheckpointError(fmt::format("{}: dense.safetensors has not the maps that embedding.dense describes",
-                                        run.dir().string()));
+      throw CheckpointError(fmt::format(
+          "{}: dense.safetensors has not the maps that embedding.dense describes", run.dir().string()));
     }
   }
   return options;

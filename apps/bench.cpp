@@ -154,8 +154,7 @@ std::string as_text(const std::vector<ScalingCurve>& curves) {
       "Megabytes of tensors at most, without the weights; decoding: of the state after n tokens\n\n{}",
       scaling_table(
           curves, [](const auto& curve) { return exponent(curve.seconds_exponent); }, milliseconds),
-      scaling_table(
-          curves, [](const auto& curve) { return exponent(curve.bytes_exponent); }, megabytes));
+      scaling_table(curves, [](const auto& curve) { return exponent(curve.bytes_exponent); }, megabytes));
 }
 
 /// The task to measure, on its own data or on random ones.

@@ -115,7 +115,8 @@ void add_embed(CLI::App& app) {
               arguments->pooling.push_back(static_cast<EmbeddingPooling>(number));
           },
           "Which hidden states make the vector: mean (of all tokens), cls (the first token), last (the "
-          "last token), max (of each dimension), weighted_mean (by place), mean_sqrt_len (the sum, divided by "
+          "last token), max (of each dimension), weighted_mean (by place), mean_sqrt_len (the sum, divided "
+          "by "
           "the root of the number of tokens) or pooler (of a classifier with an encoder); several, separated "
           "by commas, are put one after the other; default: the model's own, or else last for a decoder and "
           "mean for other models")
@@ -124,9 +125,10 @@ void add_embed(CLI::App& app) {
       ->allow_extra_args(false)
       ->option_text("POOLING");
   command
-      ->add_option("--prompt", arguments->prompt,
-                   "Name of a prompt of the model, which is put before each text, such as query; default: the "
-                   "model's own default")
+      ->add_option(
+          "--prompt", arguments->prompt,
+          "Name of a prompt of the model, which is put before each text, such as query; default: the "
+          "model's own default")
       ->option_text("NAME");
   command->add_flag("--normalize", arguments->normalize, "Scale each vector to a Euclidean norm of 1");
   add_json(*command, arguments->json, "One JSON document: {\"embeddings\": [[...]]}, a list for each input");

@@ -316,8 +316,8 @@ class Writer {
     const int64_t n_texts = n_prompts * options_.num_samples;
     const int64_t most = options_.max_new_tokens.value_or(options_.max_length.value_or(kUsualNewTokens));
     if (n_texts * most < many_tokens) return;
-    say_on_terminal(fmt::format("writing {} text{} of up to {} tokens", n_texts, n_texts == 1 ? "" : "s",
-                                most));
+    say_on_terminal(
+        fmt::format("writing {} text{} of up to {} tokens", n_texts, n_texts == 1 ? "" : "s", most));
   }
 
   void write_all(const std::vector<Prompt>& prompts) const {
@@ -605,10 +605,10 @@ void add_generate(CLI::App& app) {
           "writes a text from nothing. Prompts that are typed on a terminal are answered one by one, "
           "until Ctrl-D")
       ->type_name("FILE");
-  auto* const most = command->add_option("--max-new-tokens", arguments->max_new_tokens,
-                                         "Most tokens of one output")
-                         ->type_name("N")
-                         ->check(whole_number(1));
+  auto* const most =
+      command->add_option("--max-new-tokens", arguments->max_new_tokens, "Most tokens of one output")
+          ->type_name("N")
+          ->check(whole_number(1));
   command
       ->add_option("--max-length", arguments->max_length,
                    "Instead: most tokens of an output with the prompt that it continues, or with the first "

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "checkpoints/merge_run.h"
 #include "checkpoints/run.h"
+#include "checkpoints/run_figures.h"
 #include "checkpoints/stored_model.h"
 #include "interop/foreign_files.h"
 #include "interop/foreign_model.h"
@@ -103,11 +104,14 @@ std::string export_adapter_of(const fs::path& run_dir, const fs::path& to, const
 
 std::string export_run(const fs::path& run_dir, const fs::path& to, const ExportOptions& options) {
   if (options.part == ExportedPart::adapter) return export_adapter_of(run_dir, to, options);
-  const auto write = is_gguf_name(to) ? export_gguf : export_foreign;
+  const auto write = [&](const Task& task, const std::shared_ptr<const TensorSource>& tensors) {
+    return is_gguf_name(to) ? export_gguf(to, task, tensors, options.type)
+                            : export_foreign(to, task, tensors, options.type, figures_of_run(run_dir));
+  };
   const auto stored = open_stored_model(run_dir, options.base);
-  if (!stored.task->experiment().training.lora) return write(to, *stored.task, stored.tensors, options.type);
+  if (!stored.task->experiment().training.lora) return write(*stored.task, stored.tensors);
   const auto run = Run::open(run_dir);
-  return write(to, run.task(), merged_tensors(run), options.type);
+  return write(run.task(), merged_tensors(run));
 }
 
 }  // namespace zoo

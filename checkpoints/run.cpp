@@ -11,6 +11,8 @@
 #include "base/text.h"
 #include "checkpoints/base_weights.h"
 #include "checkpoints/stored_model.h"
+#include "data/files/tables.h"
+#include "data/text/usual_columns.h"
 #include "interop/foreign_files.h"
 #include "interop/foreign_kinds.h"
 #include "io/files.h"
@@ -51,7 +53,16 @@ PixelStatistics read_pixels(const fs::path& path) {
 /// The same task with `files` as its test data.
 std::unique_ptr<Task> task_over(const std::vector<std::string>& files, const Task& task) {
   Experiment experiment = task.experiment();
-  experiment.data.test.assign(files.begin(), files.end());
+  auto& data = experiment.data;
+  data.test.assign(files.begin(), files.end());
+  // A model that may read pairs reads them where a table has them.
+  if (task.pairs() == PairUse::possible && is_table(files.front())) {
+    if (const auto pair = find_pair_columns(columns_of_table(data_path(data.test.front())))) {
+      data.text_column = {pair->first};
+      data.pair_column = {pair->second};
+      if (pair->label) data.label_column = *pair->label;
+    }
+  }
   return open_task(experiment, task.vocabulary());
 }
 

@@ -41,15 +41,17 @@ void describe(ConfigVisitor& v, ImageConfig& c) {
       "Side of the inputs in pixels. Other images are resized to it at their shorter side, and the middle is "
       "cut out, unless fit says something else.",
       Limits::between(1, largest));
-  v.field("fit", c.fit,
-          "cut: the shorter side becomes resize_to, and the middle is cut out; squeeze: both sides become "
-          "resize_to; middle: images are not resized, and the middle is cut out; exact: images of other sizes "
-          "are an error.");
+  v.field(
+      "fit", c.fit,
+      "cut: the shorter side becomes resize_to, and the middle is cut out; squeeze: both sides become "
+      "resize_to; middle: images are not resized, and the middle is cut out; exact: images of other sizes "
+      "are an error.");
   v.field("resize_to", c.resize_to, "Pixels of a side before the middle is cut out; default: size.",
           Limits::between(1, largest));
   v.field("filter", c.filter, "How images are resized, as Pillow does it.");
-  v.field("transparency", c.transparency,
-          "white: transparent parts are put on white; dropped: their colours are taken as they are in the file.");
+  v.field(
+      "transparency", c.transparency,
+      "white: transparent parts are put on white; dropped: their colours are taken as they are in the file.");
   v.field("max_size", c.max_size,
           "object_detection: most pixels of the longer side; default 5/3 of size. There, size is the shorter "
           "side, and nothing is cut off.",

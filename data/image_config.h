@@ -71,9 +71,9 @@ enum class Transparency { white, dropped };
 constexpr auto config_names(Transparency) { return std::to_array<std::string_view>({"white", "dropped"}); }
 
 struct ImageConfig {
-  int64_t size = 224;                          // side of the square inputs in pixels
-  PictureFit fit = PictureFit::cut;            // for square inputs
-  std::optional<int64_t> resize_to = {};       // with cut and squeeze; default: size
+  int64_t size = 224;                     // side of the square inputs in pixels
+  PictureFit fit = PictureFit::cut;       // for square inputs
+  std::optional<int64_t> resize_to = {};  // with cut and squeeze; default: size
   PictureFilter filter = PictureFilter::bilinear;
   Transparency transparency = Transparency::white;
   /// object_detection: the most pixels of the longer side; default 5/3 of size. There, `size` is the shorter

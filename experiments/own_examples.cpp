@@ -15,6 +15,7 @@
 #include "checkpoints/stored_model.h"
 #include "data/files/tables.h"
 #include "data/images/image_set.h"
+#include "data/text/usual_columns.h"
 #include "experiments/own_labels.h"
 #include "io/config/yaml_text.h"
 #include "io/file_kind.h"
@@ -25,14 +26,26 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The passes over the data and the bounds of the steps. The largest training takes about five minutes on two
-/// cores.
-constexpr double kPasses = 20, kFewestSteps = 100, kMostSteps = 2000;
+/// How long a training takes: at most about five minutes on two cores.
+struct Effort {
+  double passes, most_steps;
+  std::string_view optimizer;
+};
+constexpr Effort kTableEffort{
+    .passes = 20, .most_steps = 2000, .optimizer = "{type: adamw, lr: 1.0e-3, weight_decay: 0.05}"};
+/// A transformer that sees patches learns slowly from few pictures. Its steps are short, and Muon learns more
+/// in each of them (docs/images.md has figures).
+constexpr Effort kPictureEffort{.passes = 40,
+                                .most_steps = 4000,
+                                .optimizer =
+                                    "{type: muon, lr: 0.02, betas: [0.9, 0.999], weight_decay: 0.05, muon: "
+                                    "{adamw_lr: 1.0e-3, precision: fp32}}"};
+constexpr double kFewestSteps = 100;
 constexpr int64_t kMostSeconds = 300;
 
-int64_t steps_of_examples(int64_t n_examples, int64_t batch_size) {
-  const double steps = kPasses * static_cast<double>(n_examples) / static_cast<double>(batch_size);
-  return std::llround(std::clamp(steps, kFewestSteps, kMostSteps));
+int64_t steps_of_examples(int64_t n_examples, int64_t batch_size, const Effort& effort) {
+  const double steps = effort.passes * static_cast<double>(n_examples) / static_cast<double>(batch_size);
+  return std::llround(std::clamp(steps, kFewestSteps, effort.most_steps));
 }
 
 /// What is said of the data: "in 3 classes (column label)".
@@ -40,7 +53,8 @@ std::string answers_text(const Labelling& labelling) {
   const auto column = excerpt(labelling.column);
   switch (labelling.problem) {
     case Problem::single_label:
-      return fmt::format("in {} classes (column {})", labelling.n_labels, column);
+      return fmt::format("in {} classes{}", labelling.n_labels,
+                         column.empty() ? "" : fmt::format(" (column {})", column));
     case Problem::multi_label:
       return fmt::format("with any of {} labels (column {})", labelling.n_labels, column);
     case Problem::regression:
@@ -63,14 +77,14 @@ std::string labels_yaml(const Labelling& labelling) {
   return yaml;
 }
 
-std::string training_yaml(int64_t n_examples, int64_t batch_size, Problem problem) {
-  const int64_t steps = steps_of_examples(n_examples, batch_size);
+std::string training_yaml(int64_t n_examples, int64_t batch_size, const Effort& effort, Problem problem) {
+  const int64_t steps = steps_of_examples(n_examples, batch_size, effort);
   return fmt::format(
       R"(training:
   steps: {steps}
   max_seconds: {seconds}  # on a slow machine the learning rate falls sooner
   batch_size: {batch_size}
-  optimizer: {{type: adamw, lr: 1.0e-3, weight_decay: 0.05}}
+  optimizer: {optimizer}
   schedule: {{type: cosine, warmup_steps: {warmup}}}
 {smoothing}  best_by: {best}  # the weights of the best evaluation are kept
   evaluate_every: {every}
@@ -78,7 +92,8 @@ std::string training_yaml(int64_t n_examples, int64_t batch_size, Problem proble
   keep_checkpoints: 1
 )",
       fmt::arg("steps", steps), fmt::arg("seconds", kMostSeconds), fmt::arg("batch_size", batch_size),
-      fmt::arg("warmup", steps / 20), fmt::arg("every", std::max<int64_t>(steps / 10, 1)),
+      fmt::arg("optimizer", effort.optimizer), fmt::arg("warmup", steps / 20),
+      fmt::arg("every", std::max<int64_t>(steps / 10, 1)),
       fmt::arg("smoothing", problem == Problem::single_label ? "  label_smoothing: 0.1\n" : ""),
       fmt::arg("best", problem == Problem::single_label  ? "accuracy"
                        : problem == Problem::multi_label ? "map"
@@ -89,22 +104,8 @@ std::string training_yaml(int64_t n_examples, int64_t batch_size, Problem proble
 
 struct Columns {
   std::string text, label;
+  std::string second = {};  // of pairs of texts
 };
-
-/// The first of `usual` that the header has, whatever the case of its letters.
-std::optional<std::string> find_column(const std::vector<std::string>& header,
-                                       std::initializer_list<std::string_view> usual) {
-  const auto lower = [](std::string text) {
-    for (char& c : text) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-    return text;
-  };
-  for (const auto name : usual) {
-    for (const auto& column : header) {
-      if (lower(column) == name) return column;
-    }
-  }
-  return std::nullopt;
-}
 
 std::optional<std::string> text_column_of(const std::vector<std::string>& header) {
   return find_column(header, {"text", "sentence", "review", "comment", "content", "message", "title"});
@@ -127,39 +128,52 @@ Columns columns_of(const fs::path& file) {
                                            : "a table of texts and their labels has two columns or more, "
                                              "separated by tabs, and a header"));
   }
+  if (const auto pair = find_pair_columns(header); pair && pair->label)
+    return {.text = pair->first, .label = *pair->label, .second = pair->second};
   auto text = text_column_of(header);
   auto label = label_column_of(header);
   if (header.size() == 2) {
     if (text && !label) label = header[0] == *text ? header[1] : header[0];
     if (label && !text) text = header[0] == *label ? header[1] : header[0];
   }
-  if (text && label) return {*text, *label};
+  if (text && label) return {.text = *text, .label = *label};
   throw DataError(fmt::format(
-      "{}:1: no column is called text or label; there are: {}: name them with data.text_column and "
-      "data.label_column in a configuration",
+      "{}:1: no column is called text or label; there are: {}: name them with data.text_column, for pairs of "
+      "texts also data.pair_column, and data.label_column in a configuration",
       file.string(), excerpt(fmt::format("{}", fmt::join(header, ", ")), 200)));
+}
+
+int64_t bytes_of(const std::vector<std::string>& texts) {
+  int64_t bytes = 0;
+  for (const auto& text : texts) bytes += std::ssize(text);
+  return bytes;
 }
 
 TextRecipe recipe_for_table(const fs::path& file) {
   const auto columns = columns_of(file);
   const auto rows = read_labels_and_texts(file, columns.text, columns.label);
-  const auto labelling = labelling_of(rows.texts, rows.labels, columns.label);
-  int64_t bytes = 0;
-  for (const auto& text : rows.texts) bytes += std::ssize(text);
+  const bool has_pairs = !columns.second.empty();
+  const auto labelling =
+      labelling_of(has_pairs ? std::vector<std::string>() : rows.texts, rows.labels, columns.label);
+  int64_t bytes = bytes_of(rows.texts);
+  if (has_pairs) bytes += bytes_of(read_labels_and_texts(file, columns.second, columns.label).texts);
+  const std::string what = labelling.of_words ? "texts whose words are"
+                           : has_pairs        ? "pairs of texts"
+                                              : "texts";
   const auto n = std::ssize(rows.texts);
   constexpr int64_t batch_size = 32, smallest = 500, largest = 8000, bytes_per_piece = 50;
   TextRecipe recipe;
   recipe.name = name_of_run(file);
   recipe.bytes = bytes;
   recipe.yaml = fmt::format(
-      R"(# Chosen for {n} texts {answers}. `zoo config` explains the keys.
+      R"(# Chosen for {n} {what} {answers}. `zoo config` explains the keys.
 name: {name}
 task: {task}
 data:
   train: {file}
   valid_fraction: 0.1  # of each class
   text_column: {text}
-{labels}  sequence_length: 128
+{second}{labels}  sequence_length: 128
   tokenizer: {{type: sentencepiece, vocab_size: {vocab_size}, lowercase: true}}
 model:
   architecture: encoder
@@ -170,18 +184,18 @@ model:
   max_positions: 128
   dropout: 0.2
 )",
-      fmt::arg("n", n), fmt::arg("answers", answers_text(labelling)),
+      fmt::arg("n", n), fmt::arg("what", what), fmt::arg("answers", answers_text(labelling)),
+      fmt::arg("second", has_pairs ? fmt::format("  pair_column: {}\n", yaml_text(columns.second)) : ""),
       fmt::arg("name", yaml_text(recipe.name)), fmt::arg("file", yaml_text(file.string())),
       fmt::arg("text", yaml_text(columns.text)), fmt::arg("labels", labels_yaml(labelling)),
       fmt::arg("task",
                task_yaml(labelling.of_words ? "token_classification" : "text_classification", labelling)),
       fmt::arg("vocab_size", std::clamp(bytes / bytes_per_piece, smallest, largest)));
-  recipe.yaml += training_yaml(n, batch_size, labelling.problem);
+  recipe.yaml += training_yaml(n, batch_size, kTableEffort, labelling.problem);
   recipe.summary = fmt::format(
       "{} {} {}, of which 10 % are for validation\n"
       "  model     an encoder of 2 layers, 128 wide\n  training  {} steps of {} texts\n",
-      n, labelling.of_words ? "texts whose words are" : "texts", answers_text(labelling),
-      steps_of_examples(n, batch_size), batch_size);
+      n, what, answers_text(labelling), steps_of_examples(n, batch_size, kTableEffort), batch_size);
   return recipe;
 }
 
@@ -214,7 +228,7 @@ data:
   valid_fraction: 0.1  # drawn at random
 {labels}  images: {{size: {size}, augment: {{crop_padding: {padding}}}}}
 model:
-  architecture: {{type: vit, patch_size: {patch}, pooling: mean, stem: convolutions, stem_blocks: 1}}
+  architecture: {{type: vit, patch_size: {patch}, pooling: mean}}
   d_model: 128
   n_layers: 2
   n_heads: 4
@@ -226,13 +240,13 @@ model:
       fmt::arg("task", task_yaml("image_classification", labelling)),
       fmt::arg("name", yaml_text(recipe.name)), fmt::arg("pictures", yaml_text(pictures.string())),
       fmt::arg("size", size), fmt::arg("padding", size / 8), fmt::arg("patch", size / 8));
-  recipe.yaml += training_yaml(images.size(), batch_size, labelling.problem);
+  recipe.yaml += training_yaml(images.size(), batch_size, kPictureEffort, labelling.problem);
   recipe.summary = fmt::format(
       "{} pictures {}, of which 10 % are for validation\n"
       "  model     a vision transformer of 2 layers, 128 wide, on pictures of {} x {} pixels\n"
       "  training  {} steps of {} pictures\n",
-      images.size(), answers_text(labelling), size, size, steps_of_examples(images.size(), batch_size),
-      batch_size);
+      images.size(), answers_text(labelling), size, size,
+      steps_of_examples(images.size(), batch_size, kPictureEffort), batch_size);
   return recipe;
 }
 

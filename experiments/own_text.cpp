@@ -147,12 +147,16 @@ int64_t merges_for(const Size& size, const Facts& facts) {
   return size.merges > 0 || bytes_per_character(facts) < 1.5 ? size.merges : few;
 }
 
-std::string tokenizer_yaml(const Size& size, const Facts& facts) {
+std::string tokenizer_yaml(const Size& size, const Facts& facts, const DataConfig& data) {
+  constexpr int64_t n_bytes = 256, n_special = 7;
   const int64_t merges = merges_for(size, facts);
   if (merges == 0) return "{type: byte}";
-  // One token for each byte, character and merge, one for unknown characters, which do not occur.
-  return fmt::format("{{type: sentencepiece, model: bpe, vocab_size: {}, special_tokens: false}}",
-                     256 + 1 + facts.distinct + merges);
+  // One token for each byte, character and merge, one for unknown characters, which do not occur. Rows end
+  // with a special token.
+  const bool has_rows = data.documents != DocumentSplit::none;
+  return fmt::format("{{type: sentencepiece, model: bpe, vocab_size: {}{}}}",
+                     n_bytes + (has_rows ? n_special : 1) + facts.distinct + merges,
+                     has_rows ? "" : ", special_tokens: false");
 }
 
 /// About how many bytes of a text become one token.
@@ -264,7 +268,7 @@ generation: {{temperature: 0.8, top_k: 50, max_new_tokens: 200}}
       fmt::arg("bytes", shown_size(facts.bytes)), fmt::arg("name", yaml_text(name)),
       fmt::arg("train", listed(data.train)), fmt::arg("reading", reading_yaml(data)),
       fmt::arg("valid_fraction", size.valid_fraction), fmt::arg("length", size.sequence_length),
-      fmt::arg("tokenizer", tokenizer_yaml(size, facts)), fmt::arg("d_model", size.d_model),
+      fmt::arg("tokenizer", tokenizer_yaml(size, facts, data)), fmt::arg("d_model", size.d_model),
       fmt::arg("n_layers", size.n_layers), fmt::arg("n_heads", size.n_heads),
       fmt::arg("dropout", fmt::format("{:.1f}", size.dropout)), fmt::arg("steps", steps),
       fmt::arg("most_seconds", most_seconds), fmt::arg("batch_size", size.batch_size),

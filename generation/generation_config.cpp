@@ -55,11 +55,12 @@ void describe(ConfigVisitor& v, GenerationConfig& c) {
   v.field("max_new_tokens", c.max_new_tokens,
           "Most tokens to generate for one output. Default: as max_length says, else 200.",
           Limits::at_least(1));
-  v.field("max_length", c.max_length,
-          "Most tokens of an output together with the prompt that it continues, or with the first token that "
-          "the decoder of an encoder-decoder reads, as in transformers. max_new_tokens goes before it. Default "
-          "none.",
-          Limits::at_least(1));
+  v.field(
+      "max_length", c.max_length,
+      "Most tokens of an output together with the prompt that it continues, or with the first token that "
+      "the decoder of an encoder-decoder reads, as in transformers. max_new_tokens goes before it. Default "
+      "none.",
+      Limits::at_least(1));
   v.field("beam", c.beam,
           "Beams of beam search; 1 = none. Default for text_to_text 4, unless the configuration asks for "
           "sampling or prompt_lookup.",
@@ -145,8 +146,9 @@ void describe(ConfigVisitor& v, GenerationConfig& c) {
   v.field("suppress_tokens", c.suppress_tokens, "Ids of tokens that are never generated.");
   v.field("suppress_first_tokens", c.suppress_first_tokens,
           "Ids of tokens that are not the first one of an output.");
-  v.field("sequence_biases", c.sequence_biases,
-          "What is added to the logits of tokens that complete sequences, as in [{tokens: [5, 6], bias: 2.5}].");
+  v.field(
+      "sequence_biases", c.sequence_biases,
+      "What is added to the logits of tokens that complete sequences, as in [{tokens: [5, 6], bias: 2.5}].");
   v.field(
       "start_tokens", c.start_tokens,
       "Models that read recordings: ids of tokens that stand before each output, such as Whisper's language "

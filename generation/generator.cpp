@@ -255,9 +255,9 @@ LogitsProcessors Generator::processors(const GenerationConfig& options,
 
 SearchLimits Generator::limits(const GenerationConfig& options, size_t input_length,
                                const std::shared_ptr<const TextConstraint>& constraint) const {
-  SearchLimits limits{.max_new_tokens =
-                          LengthLimit(options, *model_->generative())(static_cast<int64_t>(input_length)),
-                      .ends = ends(options)};
+  SearchLimits limits{
+      .max_new_tokens = LengthLimit(options, *model_->generative())(static_cast<int64_t>(input_length)),
+      .ends = ends(options)};
   if (constraint && limits.ends.empty()) {
     limits.is_complete = [constraint, continues = continues_prompt()](std::span<const int64_t> prompt,
                                                                       std::span<const int64_t> ids) {

@@ -33,8 +33,8 @@ TokenIds encode_prompt(const Tokenizer& tokenizer, std::string_view text, const 
 /// The tokens that `model` reads, given those of encode_prompt(). A decoder reads them as they are; if there
 /// are none, it reads eos, because documents follow eos in training; without eos bos, else a line break, else
 /// the first token. A model that answers reads them in the vocabulary's frame, or them and eos. Throws
-/// TextTooLongError if they are too many for a model that answers; `name` is what the message calls them, such as
-/// "prompt 3". Throws UsageError if the model reads recordings.
+/// TextTooLongError if they are too many for a model that answers; `name` is what the message calls them,
+/// such as "prompt 3". Throws UsageError if the model reads recordings.
 TokenIds model_input(TokenIds prompt, const Tokenizer& tokenizer, const GenerativeModel& model,
                      std::string_view name);
 

@@ -5,6 +5,7 @@
 #include <limits>
 #include <optional>
 #include <string_view>
+#include <typeinfo>
 #include <utility>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "interop/foreign_problem.h"
 #include "io/json_document.h"
 #include "models/families/recordings.h"
+#include "models/families/vit.h"
 #include "tasks/task_type.h"
 
 namespace zoo {
@@ -87,7 +89,11 @@ struct Refusal {
   std::string reason;
   size_t distance = 0;
 
-  /// A family that has no such models, or cannot say what this one is, is farther than all others.
+  /// A family that cannot say what the model is, is farther than those of which keys differ.
+  static Refusal of_another_form(std::string reason) {
+    return {.reason = std::move(reason), .distance = std::numeric_limits<size_t>::max() - 1};
+  }
+  /// A family that has no models for the task is farther than all others.
   static Refusal of_another_kind(std::string reason) {
     return {.reason = std::move(reason), .distance = std::numeric_limits<size_t>::max()};
   }
@@ -135,6 +141,7 @@ std::optional<Refusal> describe_in(const ForeignFamily& family, const Task& task
         config["tie_word_embeddings"] = experiment.model.tie_embeddings;
         write_tokens(task, config);
       }
+      if (reads_patches(wanted.model)) set_image(wanted.model, task.purpose().image);
       if (reads_recordings(wanted.model)) set_mels(wanted.model, n_mels_of(wanted.model, task.purpose()));
       family.write(experiment, config);
       if (config.value("is_encoder_decoder", false) && task.vocabulary().tokenizer)
@@ -144,7 +151,10 @@ std::optional<Refusal> describe_in(const ForeignFamily& family, const Task& task
     }
     write_problem(experiment, expressed(config), config);
   } catch (const CheckpointError& error) {
-    return Refusal::of_another_kind(error.what());
+    return Refusal::of_another_form(error.what());
+  } catch (const std::bad_cast&) {  // the keys of another model.architecture
+    return Refusal::of_another_form(
+        fmt::format("has no models of the architecture {}", experiment.model.architecture.type));
   }
   chosen = {.family = &family, .config = std::move(config)};
   return std::nullopt;

@@ -20,8 +20,8 @@ struct ChosenFamily {
 };
 
 /// The first of these families that computes what the task's model does. The family of the directory that the
-/// model came from is tried first. Throws ConfigError, which names the nearest family and the keys that it has
-/// otherwise.
+/// model came from is tried first. Throws ConfigError, which names the nearest family and the keys that it
+/// has otherwise.
 ChosenFamily choose_family(const Task& task, std::span<const ForeignFamily* const> families);
 
 /// A key of a configuration with two values.

@@ -10,14 +10,17 @@
 #include <torch/types.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "data/text/tokenizer.h"
 #include "interop/foreign_choice.h"
+#include "interop/foreign_generation.h"
 #include "interop/foreign_model.h"
 #include "interop/foreign_preprocessor.h"
 #include "interop/foreign_sentences.h"
 #include "interop/peft/adapter_task.h"
 #include "io/files.h"
 #include "io/safetensors.h"
+#include "models/families/recordings.h"
 
 namespace zoo {
 namespace {
@@ -103,11 +106,25 @@ torch::ScalarType main_type(const TensorSource& source) {
   return std::ranges::max_element(counts, {}, [](const auto& entry) { return entry.second; })->first;
 }
 
+/// Whether it writes texts, and nothing but a tokenizer is needed for its prompts.
+bool writes_texts(const Task& task) {
+  return task.purpose().head == HeadKind::language_modeling && task.vocabulary().tokenizer &&
+         !reads_recordings(task.experiment().model);
+}
+
+/// generation_config.json. `config`: config.json.
+std::string generation_of(const Task& task, const nlohmann::json& config) {
+  auto generation = generation_json(task.experiment().generation, task.tokenizer());
+  const char* const start = "decoder_start_token_id";
+  if (config.contains(start)) generation[start] = config[start];
+  return generation.dump(2) + "\n";
+}
+
 }  // namespace
 
 std::string export_foreign(const fs::path& dir, const Task& task,
                            const std::shared_ptr<const TensorSource>& tensors,
-                           std::optional<ExportedType> type) {
+                           std::optional<ExportedType> type, const std::optional<TrainingFigures>& figures) {
   check_target(dir, type);
   auto [family, config] = chosen_family(task);
   auto foreign =
@@ -124,6 +141,14 @@ std::string export_foreign(const fs::path& dir, const Task& task,
       has_origin && (!pixels || prepares_pictures_alike(files, task.experiment(), *pixels));
   const auto preprocessor = keeps_preprocessor ? std::nullopt : preprocessor_of(task.experiment(), pixels);
   if (preprocessor) files.erase("processor_config.json");
+  if (!has_origin && writes_texts(task)) files["generation_config.json"] = generation_of(task, config);
+  const auto readme =
+      model_card({.name = excerpt((dir.has_filename() ? dir : dir.parent_path()).filename().string()),
+                  .class_name = config.at("architectures").front(),
+                  .model_type = family->model_type,
+                  .n_parameters = n_elements(*tensors),
+                  .figures = figures},
+                 task);
   if (dir.has_parent_path()) make_directory(dir.parent_path());
   write_directory_atomically(dir, [&](const fs::path& made) {
     for (const auto& [name, content] : files) {
@@ -133,6 +158,7 @@ std::string export_foreign(const fs::path& dir, const Task& task,
     }
     write_dense_maps(made, files, task.vocabulary().dense);
     write_file_atomically(made / "config.json", config.dump(2) + "\n");
+    write_file_atomically(made / "README.md", readme);
     if (preprocessor) write_file_atomically(made / "preprocessor_config.json", *preprocessor);
     if (const auto& tokenizer = task.vocabulary().tokenizer)
       export_files(*tokenizer, made, frame_of_task(task));

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 
+#include "interop/cards/model_card.h"
 #include "interop/peft/adapter_export.h"
 #include "io/tensor_source.h"
 #include "tasks/task.h"
@@ -18,14 +19,16 @@ constexpr auto config_names(ExportedType) {
   return std::to_array<std::string_view>({"fp32", "fp16", "bf16", "q8_0", "q4_0"});
 }
 
-/// Writes config.json, model.safetensors, generation_config.json and the tokenizer's files to the new
-/// directory `dir`. A model that came from such a directory gets back the keys and files that it came with.
-/// `tensors` are those of the task's model, by our names. Without a `type` they keep theirs. Returns the
-/// family's model_type. Throws ConfigError if no family computes what this model does (says for the nearest
-/// family which key differs), UsageError if `dir` exists, CheckpointError as the tensors do, SystemError.
+/// Writes config.json, model.safetensors, generation_config.json, the tokenizer's files and README.md, with
+/// the `figures` of the run if there are any, to the new directory `dir`. A model that came from such a
+/// directory gets back the keys and files that it came with. `tensors` are those of the task's model, by our
+/// names. Without a `type` they keep theirs. Returns the family's model_type. Throws ConfigError if no family
+/// computes what this model does (says for the nearest family which key differs), UsageError if `dir` exists,
+/// CheckpointError as the tensors do, SystemError.
 std::string export_foreign(const std::filesystem::path& dir, const Task& task,
                            const std::shared_ptr<const TensorSource>& tensors,
-                           std::optional<ExportedType> type = std::nullopt);
+                           std::optional<ExportedType> type = std::nullopt,
+                           const std::optional<TrainingFigures>& figures = std::nullopt);
 
 /// Writes what a run with adapters has trained as an adapter of PEFT: adapter_config.json and
 /// adapter_model.safetensors. `trained.base` may be anything that from_pretrained() takes. Returns the

@@ -16,7 +16,7 @@ const std::vector<ForeignFamily>& foreign_families() {
       gpt2_foreign(),       llama_foreign(),    mistral_foreign(), qwen2_foreign(),   qwen3_foreign(),
       gemma2_foreign(),     gemma3_foreign(),   bert_foreign(),    roberta_foreign(), distilbert_foreign(),
       longformer_foreign(), big_bird_foreign(), t5_foreign(),      bart_foreign(),    marian_foreign(),
-      esm_foreign(),        vit_foreign(),      detr_foreign(),    whisper_foreign()};
+      esm_foreign(),        vit_foreign(),      ijepa_foreign(),   detr_foreign(),    whisper_foreign()};
   return families;
 }
 

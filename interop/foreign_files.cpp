@@ -195,9 +195,7 @@ std::map<std::string, std::string> read_small_files(const fs::path& dir) {
   return files;
 }
 
-std::map<std::string, std::string> other_small_files(const fs::path& dir) {
-  return read_others(dir);
-}
+std::map<std::string, std::string> other_small_files(const fs::path& dir) { return read_others(dir); }
 
 std::shared_ptr<const TensorSource> open_tensors_of_file(const fs::path& path) {
   if (has_extension(path, {".safetensors"})) return std::make_shared<SafetensorsFile>(path);

@@ -224,13 +224,34 @@ void refuse_others(ForeignConfig& from) {
 /// Keys that say what is returned, or how the same outputs are computed faster or with less memory. Values
 /// that are not numbers (remove_invalid_values) are an error here in any case.
 void ignore_others(ForeignConfig& from) {
-  from.ignore({"use_cache", "cache_implementation", "cache_config", "max_cache_len", "return_legacy_cache",
-               "prefill_chunk_size", "compile_config", "disable_compile", "continuous_batching_config",
-               "low_memory", "output_attentions", "output_hidden_states", "output_scores", "output_logits",
-               "return_dict_in_generate", "remove_invalid_values", "is_assistant", "num_assistant_tokens",
-               "num_assistant_tokens_schedule", "assistant_confidence_threshold", "assistant_early_exit",
-               "assistant_lookbehind", "target_lookbehind", "assistant_ensemble_weight", "speculation_type",
-               "prompt_lookup_num_tokens", "max_matching_ngram_size", "use_mtp"});
+  from.ignore({"use_cache",
+               "cache_implementation",
+               "cache_config",
+               "max_cache_len",
+               "return_legacy_cache",
+               "prefill_chunk_size",
+               "compile_config",
+               "disable_compile",
+               "continuous_batching_config",
+               "low_memory",
+               "output_attentions",
+               "output_hidden_states",
+               "output_scores",
+               "output_logits",
+               "return_dict_in_generate",
+               "remove_invalid_values",
+               "is_assistant",
+               "num_assistant_tokens",
+               "num_assistant_tokens_schedule",
+               "assistant_confidence_threshold",
+               "assistant_early_exit",
+               "assistant_lookbehind",
+               "target_lookbehind",
+               "assistant_ensemble_weight",
+               "speculation_type",
+               "prompt_lookup_num_tokens",
+               "max_matching_ngram_size",
+               "use_mtp"});
 }
 
 /// Keys of generation_config.json alone: where it comes from.
@@ -277,6 +298,97 @@ ForeignGeneration read_generation(const fs::path& dir, const std::map<std::strin
   result.options.ignore_eos = result.ends.empty();
   if (result.start < 0 && result.bos < 0) result.start = token_id(config, "decoder_start_token_id");
   return result;
+}
+
+namespace {
+
+using OrderedJson = nlohmann::ordered_json;
+
+void write_tokens(const GenerationConfig& options, const Tokenizer& tokenizer, OrderedJson& to) {
+  const auto& special = tokenizer.special();
+  const auto set = [&](const char* key, int64_t id) {
+    if (id >= 0) to[key] = id;
+  };
+  set("bos_token_id", special.bos);
+  set("pad_token_id", special.pad);
+  set("decoder_start_token_id", special.start);
+  const auto ends = end_tokens(special);
+  if (!ends.empty() && !options.ignore_eos)
+    to["eos_token_id"] = ends.size() == 1 ? OrderedJson(ends.front()) : OrderedJson(ends);
+  auto suppressed = tokenizer.never_generated();
+  suppressed.insert(suppressed.end(), options.suppress_tokens.begin(), options.suppress_tokens.end());
+  if (!suppressed.empty()) to["suppress_tokens"] = suppressed;
+}
+
+void write_search(const GenerationConfig& from, OrderedJson& to) {
+  if (from.beam > 1) {
+    to["num_beams"] = from.beam;
+    to["length_penalty"] = from.length_penalty;
+    const auto stopping = from.early_stopping;
+    to["early_stopping"] = stopping == EarlyStopping::never
+                               ? OrderedJson("never")
+                               : OrderedJson(stopping == EarlyStopping::first_finished);
+    if (from.beam_groups > 1) {
+      to["num_beam_groups"] = from.beam_groups;
+      to["diversity_penalty"] = from.diversity_penalty;
+    }
+  }
+  const bool samples = from.beam == 1 && from.temperature > 0;
+  to["do_sample"] = samples;
+  if (!samples) return;
+  to["temperature"] = from.temperature;
+  to["top_k"] = from.top_k;  // transformers takes 50 tokens where there is no key
+  const auto set = [&](const char* key, double value, double otherwise) {
+    if (value != otherwise) to[key] = value;
+  };
+  set("top_p", from.top_p, 1);
+  set("min_p", from.min_p, 0);
+  set("typical_p", from.typical_p, 1);
+  set("epsilon_cutoff", from.epsilon_cutoff, 0);
+  set("eta_cutoff", from.eta_cutoff, 0);
+}
+
+void write_rules(const GenerationConfig& from, OrderedJson& to) {
+  const auto set = [&](const char* key, const auto& value, const auto& otherwise) {
+    if (value != otherwise) to[key] = value;
+  };
+  const GenerationConfig none;
+  set("min_new_tokens", from.min_new_tokens, none.min_new_tokens);
+  set("min_length", from.min_length, none.min_length);
+  set("num_return_sequences", from.num_samples, none.num_samples);
+  set("repetition_penalty", from.repetition_penalty, none.repetition_penalty);
+  set("encoder_repetition_penalty", from.encoder_repetition_penalty, none.encoder_repetition_penalty);
+  set("no_repeat_ngram_size", from.no_repeat_ngram_size, none.no_repeat_ngram_size);
+  set("encoder_no_repeat_ngram_size", from.encoder_no_repeat_ngram_size, none.encoder_no_repeat_ngram_size);
+  set("begin_suppress_tokens", from.suppress_first_tokens, none.suppress_first_tokens);
+  set("exponential_decay_length_penalty", from.exponential_decay_length_penalty,
+      none.exponential_decay_length_penalty);
+  set("renormalize_logits", from.renormalize_logits, none.renormalize_logits);
+  set("stop_strings", from.stop, none.stop);
+  if (from.forced_first_token) to["forced_bos_token_id"] = *from.forced_first_token;
+  if (from.forced_last_token) to["forced_eos_token_id"] = *from.forced_last_token;
+  for (const auto& [tokens, bias] : from.sequence_biases) {
+    if (bias) {
+      to["sequence_bias"].push_back({tokens, *bias});
+    } else {
+      to["bad_words_ids"].push_back(tokens);
+    }
+  }
+}
+
+}  // namespace
+
+nlohmann::ordered_json generation_json(const GenerationConfig& options, const Tokenizer& tokenizer) {
+  auto json = OrderedJson::object();
+  write_tokens(options, tokenizer, json);
+  if (options.max_new_tokens || !options.max_length) {
+    json["max_new_tokens"] = options.max_new_tokens.value_or(kUsualNewTokens);
+  } else {
+    json["max_length"] = *options.max_length;
+  }
+  write_search(options, json);
+  write_rules(options, json);
+  return json;
 }
 
 }  // namespace zoo

@@ -6,6 +6,9 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
+#include "data/text/tokenizer.h"
 #include "generation/generation_config.h"
 #include "interop/rules/foreign_config.h"
 
@@ -23,5 +26,10 @@ struct ForeignGeneration {
 /// Throws CheckpointError for a key that is not known, or whose value is not supported.
 ForeignGeneration read_generation(const std::filesystem::path& dir,
                                   const std::map<std::string, std::string>& files, ForeignConfig& config);
+
+/// The keys of generation_config.json for a model that writes texts with these options and tokens: those
+/// whose values differ from transformers' own. Options that transformers does not have are left out, such as
+/// presence_penalty, patience, regex and json_schema.
+nlohmann::ordered_json generation_json(const GenerationConfig& options, const Tokenizer& tokenizer);
 
 }  // namespace zoo

@@ -86,8 +86,7 @@ std::string name_of_run(const fs::path& dir) {
   std::error_code error;
   const auto full = fs::weakly_canonical(dir, error);
   auto name = (full.has_filename() ? full : full.parent_path()).filename().string();
-  std::ranges::replace_if(
-      name, [](unsigned char byte) { return byte < 0x20; }, '-');
+  std::ranges::replace_if(name, [](unsigned char byte) { return byte < 0x20; }, '-');
   while (name.starts_with('.')) name.erase(0, 1);
   return name.empty() ? "imported" : name;
 }
@@ -137,7 +136,9 @@ ForeignDescription describe_foreign(ForeignConfig config, const ForeignGeneratio
 
 TensorMapping tensor_mapping(const ForeignFamily& family, const Experiment& experiment,
                              const ModelPurpose& purpose, const nlohmann::json& config) {
-  return {family.rules_of_file ? family.rules_of_file(experiment, config) : family.rules(experiment),
+  auto whole = experiment;  // a model that was trained here has the size of its vocabulary from its tokenizer
+  if (purpose.vocab_size > 0) whole.model.vocab_size = whole.model.vocab_size.value_or(purpose.vocab_size);
+  return {family.rules_of_file ? family.rules_of_file(whole, config) : family.rules(whole),
           shapes_of(experiment.model, purpose)};
 }
 

@@ -39,8 +39,13 @@ constexpr auto kSquareTypes = std::to_array<ProcessorType>({
     {"Bit", PictureFit::cut, 224, 224, PictureFilter::bicubic, kClipMean, kClipDeviation},
 });
 constexpr auto kDetectionTypes = std::to_array<ProcessorType>({
-    {"Detr", PictureFit::cut, 800, std::nullopt, PictureFilter::bilinear,
-     {0.485, 0.456, 0.406}, {0.229, 0.224, 0.225}},
+    {"Detr",
+     PictureFit::cut,
+     800,
+     std::nullopt,
+     PictureFilter::bilinear,
+     {0.485, 0.456, 0.406},
+     {0.229, 0.224, 0.225}},
 });
 constexpr int64_t kLongestOfDetr = 1333;
 
@@ -130,8 +135,9 @@ PixelStatistics read_common(ForeignConfig& from, const ProcessorType& type, Imag
   if (from.flag("do_convert_rgb", false) && images.channels != 3)
     from.fail("do_convert_rgb", fmt::format("the model reads {} channels", images.channels));
   // They are about annotations, devices and other forms of input.
-  from.ignore({"processor_class", "_processor_class", "_valid_processor_keys", "return_tensors", "data_format",
-               "input_data_format", "device", "disable_grouping", "default_to_square", "backend"});
+  from.ignore({"processor_class", "_processor_class", "_valid_processor_keys", "return_tensors",
+               "data_format", "input_data_format", "device", "disable_grouping", "default_to_square",
+               "backend"});
   return read_statistics(from, type, images.channels);
 }
 
@@ -144,7 +150,8 @@ PixelStatistics read_square_pictures(ForeignConfig& from, ImageConfig& images) {
   const bool resizes = from.flag("do_resize", true);
   const bool crops = from.flag("do_center_crop", type.crop.has_value());
   if (resizes && !crops && size.fit == PictureFit::cut)
-    from.fail("size", "without do_center_crop the inputs are no squares: only height and width are supported");
+    from.fail("size",
+              "without do_center_crop the inputs are no squares: only height and width are supported");
   const int64_t side = crops ? crop.side : resizes ? size.side : images.size;
   if (side != images.size) {
     from.fail(crops ? "crop_size" : "size", fmt::format("pictures become {} x {} pixels, and the model reads "
@@ -176,7 +183,8 @@ PixelStatistics read_detected_pictures(ForeignConfig& from, ImageConfig& images)
   }
   const bool pads = from.flag("do_pad", from.flag("pad_and_return_pixel_mask", true));
   if (auto square = from.object("pad_size"); square && pads) {
-    const bool fits = square->integer("height") == images.max_size && square->integer("width") == images.max_size;
+    const bool fits =
+        square->integer("height") == images.max_size && square->integer("width") == images.max_size;
     if (!fits) from.fail("pad_size", "only squares with the longest side are supported");
     square->finish();
     images.padding = PicturePadding::square;
@@ -225,8 +233,9 @@ nlohmann::ordered_json picture_processor_of(const Experiment& experiment, const 
     config["do_center_crop"] = true;
     config["crop_size"] = square_of(images.size);
   }
-  config["image_processor_type"] =
-      images.fit == PictureFit::cut ? "CLIPImageProcessor" : crops ? "DeiTImageProcessor" : "ViTImageProcessor";
+  config["image_processor_type"] = images.fit == PictureFit::cut ? "CLIPImageProcessor"
+                                   : crops                       ? "DeiTImageProcessor"
+                                                                 : "ViTImageProcessor";
   return config;
 }
 

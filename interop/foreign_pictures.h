@@ -1,5 +1,6 @@
 #pragma once
-// preprocessor_config.json of pictures: what transformers' image processors do, as data.images and statistics.
+// preprocessor_config.json of pictures: what transformers' image processors do, as data.images and
+// statistics.
 
 #include <nlohmann/json_fwd.hpp>
 

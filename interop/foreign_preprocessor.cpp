@@ -94,7 +94,8 @@ std::optional<PixelStatistics> read_preprocessor(const fs::path& dir, const Smal
                       : ForeignConfig((dir / kFile).string(), type.finds_objects
                                                                   ? nlohmann::json::object()
                                                                   : nlohmann::json{{"size", images.size}});
-  auto pixels = type.finds_objects ? read_detected_pictures(config, images) : read_square_pictures(config, images);
+  auto pixels =
+      type.finds_objects ? read_detected_pictures(config, images) : read_square_pictures(config, images);
   to = checked_experiment(to, config.place());
   return pixels;
 }

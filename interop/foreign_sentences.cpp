@@ -68,14 +68,13 @@ std::vector<EmbeddingPooling> read_poolings(ForeignConfig& from) {
     EmbeddingPooling pooling;
   };
   // The order in which several are put one after the other.
-  constexpr auto modes = std::to_array<Mode>({{"cls", "pooling_mode_cls_token", cls},
-                                              {"max", "pooling_mode_max_tokens", max},
-                                              {"mean", "pooling_mode_mean_tokens", mean},
-                                              {"mean_sqrt_len_tokens", "pooling_mode_mean_sqrt_len_tokens",
-                                               mean_sqrt_len},
-                                              {"weightedmean", "pooling_mode_weightedmean_tokens",
-                                               weighted_mean},
-                                              {"lasttoken", "pooling_mode_lasttoken", last}});
+  constexpr auto modes =
+      std::to_array<Mode>({{"cls", "pooling_mode_cls_token", cls},
+                           {"max", "pooling_mode_max_tokens", max},
+                           {"mean", "pooling_mode_mean_tokens", mean},
+                           {"mean_sqrt_len_tokens", "pooling_mode_mean_sqrt_len_tokens", mean_sqrt_len},
+                           {"weightedmean", "pooling_mode_weightedmean_tokens", weighted_mean},
+                           {"lasttoken", "pooling_mode_lasttoken", last}});
   std::vector<EmbeddingPooling> older;
   for (const auto& mode : modes) {
     if (from.flag(mode.older, false)) older.push_back(mode.pooling);
@@ -124,7 +123,8 @@ DenseActivation read_activation(ForeignConfig& from) {
   const auto* const found =
       std::ranges::find(functions, std::string_view(name).substr(name.rfind('.') + 1), &Function::name);
   if (!name.starts_with("torch.nn.") || found == functions.end())
-    from.fail("activation_function", "only Identity, Tanh, ReLU, GELU, Sigmoid and SiLU of torch are supported");
+    from.fail("activation_function",
+              "only Identity, Tanh, ReLU, GELU, Sigmoid and SiLU of torch are supported");
   return found->activation;
 }
 
@@ -228,7 +228,8 @@ void read_sentence_vectors(const fs::path& dir, const SmallFiles& files, Experim
     refuse("the first module is not a Transformer in the directory itself");
   for (size_t i = 1; i < modules.size(); ++i) {
     const auto& [type, folder] = modules[i];
-    if (!is_plain_name(folder)) refuse(fmt::format("'{}' is not the name of a folder in this directory", folder));
+    if (!is_plain_name(folder))
+      refuse(fmt::format("'{}' is not the name of a folder in this directory", folder));
     auto config = read_config(dir, files, folder + "/config.json");
     const auto required = [&] {
       if (!config) refuse(fmt::format("{}/config.json is missing", folder));

@@ -1,6 +1,6 @@
 #pragma once
-// The files with which sentence-transformers says how a model makes vectors of texts: modules.json, the folders
-// of its modules, sentence_bert_config.json, config_sentence_transformers.json.
+// The files with which sentence-transformers says how a model makes vectors of texts: modules.json, the
+// folders of its modules, sentence_bert_config.json, config_sentence_transformers.json.
 
 #include <filesystem>
 #include <map>
@@ -18,9 +18,9 @@ namespace zoo {
 std::vector<std::string> module_folders(const std::map<std::string, std::string>& files);
 
 /// Sets `embedding` and data.sequence_length of `to` as the files among `files` say; nothing if there is no
-/// modules.json. Throws CheckpointError, which names the file in `dir` and its key, for a module or a key that
-/// is not known, and for an order of modules that is not supported: a transformer, one pooling, dense maps,
-/// and a scaling to norm 1.
+/// modules.json. Throws CheckpointError, which names the file in `dir` and its key, for a module or a key
+/// that is not known, and for an order of modules that is not supported: a transformer, one pooling, dense
+/// maps, and a scaling to norm 1.
 void read_sentence_vectors(const std::filesystem::path& dir, const std::map<std::string, std::string>& files,
                            Experiment& to);
 

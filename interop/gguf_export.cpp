@@ -173,8 +173,8 @@ void set_pooling(const GgufArchitecture& architecture, const EmbeddingConfig& em
         "llama.cpp makes vectors by mean, cls or last alone, and embedding says {}: change it in config.yaml",
         to_text(embedding)));
   }
-  const auto key =
-      std::ranges::find(to, architecture.name + ".pooling_type", [](const auto& entry) { return entry.first; });
+  const auto key = std::ranges::find(to, architecture.name + ".pooling_type",
+                                     [](const auto& entry) { return entry.first; });
   if (key != to.end()) key->second = static_cast<uint32_t>(found - kGgufPoolings.begin());
 }
 

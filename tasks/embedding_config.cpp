@@ -48,7 +48,8 @@ void describe(ConfigVisitor& v, EmbeddingConfig& c) {
           "pooler; several are put one after the other. Default: [last] for a decoder, otherwise [mean].");
   c.pooling = poolings_of(names);
   v.field("include_prompt", c.include_prompt, "Whether the tokens of a prompt are pooled, too.");
-  v.field("dense", c.dense, "Dense maps after pooling, whose weights are in dense.safetensors; default: none.");
+  v.field("dense", c.dense,
+          "Dense maps after pooling, whose weights are in dense.safetensors; default: none.");
   v.field("normalize", c.normalize, "Scale each vector to a Euclidean norm of 1.");
   v.field("lower_case", c.lower_case, "Read texts in lower case.");
   v.field("prompts", c.prompts, "Texts that stand before others, by name; default: none.");
@@ -66,8 +67,8 @@ std::string to_text(const EmbeddingConfig& c) {
   std::vector<std::string> parts;
   if (!names.empty()) parts.push_back(fmt::format("{}", fmt::join(names, " and ")));
   for (const auto& dense : c.dense) {
-    parts.push_back(fmt::format("dense {} to {} ({})", dense.in_features, dense.out_features,
-                                name_of(dense.activation)));
+    parts.push_back(
+        fmt::format("dense {} to {} ({})", dense.in_features, dense.out_features, name_of(dense.activation)));
   }
   if (c.normalize) parts.emplace_back("norm 1");
   if (c.lower_case) parts.emplace_back("of texts in lower case");
@@ -85,7 +86,8 @@ void validate(const EmbeddingConfig& c, const Complain& complain) {
                                     c.dense[i].in_features, c.dense[i - 1].out_features));
   }
   if (c.default_prompt && !c.find_prompt(*c.default_prompt))
-    complain("default_prompt", fmt::format("'{}' is not a name of embedding.prompts", excerpt(*c.default_prompt)));
+    complain("default_prompt",
+             fmt::format("'{}' is not a name of embedding.prompts", excerpt(*c.default_prompt)));
 }
 
 }  // namespace zoo

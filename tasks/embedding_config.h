@@ -53,10 +53,10 @@ struct EmbeddingConfig {
   /// Several are put one after the other. Empty: `last` for a decoder, whose last token alone sees the whole
   /// text, and `mean` for the other families.
   std::vector<EmbeddingPooling> pooling = {};
-  bool include_prompt = true;            // whether the tokens of the prompt are pooled
-  std::vector<DenseConfig> dense = {};   // after pooling, in this order
-  bool normalize = false;                // to a Euclidean norm of 1, at the end
-  bool lower_case = false;               // texts are read in lower case
+  bool include_prompt = true;           // whether the tokens of the prompt are pooled
+  std::vector<DenseConfig> dense = {};  // after pooling, in this order
+  bool normalize = false;               // to a Euclidean norm of 1, at the end
+  bool lower_case = false;              // texts are read in lower case
   std::vector<PromptConfig> prompts = {};
   std::optional<std::string> default_prompt = {};  // a name of `prompts`; default: none
 

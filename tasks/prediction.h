@@ -105,8 +105,8 @@ UnlikelyObjects keep_best_objects(std::vector<Prediction>& predictions, double m
 /// "probability". The input of a pair is both texts with a tab between them. A prediction with objects is
 /// {"input": text, "objects": [{"label": text, "score": number, "box": [x, y, width, height]}]} instead, in
 /// pixels of the picture as it is in its file, rounded to two digits after the point. A prediction with
-/// tokens is {"input": text, "tokens": [{"token": text, "label": text, "probability": number}]}, both null for
-/// a word without a class, where a token that may have several labels has "labels": [{"label",
+/// tokens is {"input": text, "tokens": [{"token": text, "label": text, "probability": number}]}, both null
+/// for a word without a class, where a token that may have several labels has "labels": [{"label",
 /// "probability"}], at most `top`, and one of a recording is {"input": text, "text": text}.
 std::string to_json(const std::vector<Prediction>& predictions, int64_t top = kEveryLabel);
 

@@ -136,4 +136,18 @@ std::shared_ptr<Model> build_model(const Experiment& experiment, const Task& tas
   return model;
 }
 
+void Task::set_mean_target(const torch::Tensor& targets) {
+  mean_target_ = targets.to(torch::kDouble).mean(0).to(torch::kFloat);
+}
+
+void start_at_mean(const Task& task, Model& model) {
+  const auto& mean = task.mean_target();
+  if (!mean.defined()) return;
+  const torch::NoGradGuard no_gradients;
+  for (auto& item : model.named_parameters()) {
+    if (item.key() == "head.classifier.bias" && item.value().sizes() == mean.sizes())
+      item.value().copy_(mean);
+  }
+}
+
 }  // namespace zoo

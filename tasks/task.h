@@ -58,6 +58,10 @@ class Task {
   /// The batches of a split: shuffled for train, in the order of the text for the others. Throws DataError.
   BatchSource& batches(Split split);
 
+  /// What the outputs are best before anything is learnt, (C): of a task that predicts numbers the mean of
+  /// its training targets, once batches(Split::train) are open. By default undefined.
+  const torch::Tensor& mean_target() const { return mean_target_; }
+
   /// Scores `model` on a split without dropout. The result always has `loss`; a task adds its own metrics,
   /// such as `perplexity`, `bits_per_byte`, `accuracy`. By default the result is `loss`, the mean of the
   /// objective over the targets, and `targets`, their number.
@@ -89,6 +93,8 @@ class Task {
   virtual std::shared_ptr<const Objective> own_objective(const ObjectiveContext& context) const;
   /// The options of this experiment for the batches of `split`.
   BatchOptions batch_options(Split split) const;
+  /// Sets mean_target(). `targets`: (N, C).
+  void set_mean_target(const torch::Tensor& targets);
   /// Adds to notes().
   void add_notes(const std::vector<std::string>& notes) {
     notes_.insert(notes_.end(), notes.begin(), notes.end());
@@ -98,12 +104,17 @@ class Task {
   Experiment experiment_;
   Vocabulary vocabulary_;
   std::vector<std::string> notes_;
+  torch::Tensor mean_target_;
   std::array<std::unique_ptr<BatchSource>, 3> sources_;  // by Split
 };
 
 /// The task of an experiment with this vocabulary. Missing parts of the vocabulary are made from the training
 /// data.
 std::unique_ptr<Task> open_task(const Experiment& experiment, Vocabulary vocabulary);
+
+/// Sets the bias of the layer that gives the outputs to Task::mean_target(), if there is one: otherwise a
+/// model needs many steps to find where the numbers lie.
+void start_at_mean(const Task& task, Model& model);
 
 /// The model of an experiment, with adapters if training.lora is set, on the CPU, initialised with the
 /// default generator. Throws ConfigError.

@@ -245,20 +245,21 @@ void Trainer::load(const std::filesystem::path& checkpoint) {
 }
 
 void Trainer::make_parts() {
-  torch::manual_seed(static_cast<uint64_t>(config_.seed));
   const auto checkpoint = directory_ ? directory_->checkpoint() : std::nullopt;
   if (checkpoint) {
     check_model_size(SafetensorsFile(config_.lora ? run_dir_ / kBaseFile : *checkpoint / "model.safetensors"),
                      *task_);
   }
+  task_->batches(Split::train).use_share(processes_.rank(), processes_.size());
+  torch::manual_seed(static_cast<uint64_t>(config_.seed));
   auto model = checkpoint ? build_model(experiment_, *task_)  // load() comes next
                           : make_model(experiment_, *task_);
+  if (!checkpoint) start_at_mean(*task_, *model);
   if (config_.lora && checkpoint) base_ = load_base(run_dir_, *model, BaseCheck::hash);
   if (experiment_.init_from && directory_ && !checkpoint) {
     if (const auto note = initial_weights_note(experiment_)) report(*note);
     report(load_initial_weights(experiment_, *task_, *model));
   }
-  task_->batches(Split::train).use_share(processes_.rank(), processes_.size());
   task_->batches(Split::valid);
   learner_ = std::make_unique<Learner>(experiment_, std::move(model), task_->objective(), processes_,
                                        options_.device);

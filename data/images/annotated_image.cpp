@@ -47,9 +47,8 @@ ImageShape size_to_fit(const ImageShape& shape, int64_t shorter, int64_t longest
   const auto rounded = std::max<int64_t>(1, nearest);  // transformers fails with a side of 0
   const auto other = std::clamp<int64_t>(static_cast<int64_t>(size * most / least), 1, longest);
   const bool is_wide = shape.height <= shape.width;
-  return {.channels = shape.channels,
-          .height = is_wide ? rounded : other,
-          .width = is_wide ? other : rounded};
+  return {
+      .channels = shape.channels, .height = is_wide ? rounded : other, .width = is_wide ? other : rounded};
 }
 
 Image resized_to_fit(const Image& image, int64_t shorter, const ImageConfig& config) {

@@ -17,8 +17,8 @@ struct AnnotatedImage {
 };
 
 /// The size of a picture whose shorter side becomes `shorter` pixels, or less if the longer side would have
-/// more than `longest`: to the pixel as transformers.DetrImageProcessor, in which rounding of the shorter side
-/// can leave the longer one some pixels off `longest`.
+/// more than `longest`: to the pixel as transformers.DetrImageProcessor, in which rounding of the shorter
+/// side can leave the longer one some pixels off `longest`.
 ImageShape size_to_fit(const ImageShape& shape, int64_t shorter, int64_t longest);
 /// The picture in this size, with the longest side and the filter of `config`.
 Image resized_to_fit(const Image& image, int64_t shorter, const ImageConfig& config);

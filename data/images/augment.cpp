@@ -83,8 +83,9 @@ Image fitted(const Image& image, const ImageConfig& config) {
   const int64_t size = config.size;
   const auto& shape = image.shape;
   if (config.fit == PictureFit::exact && (shape.height != size || shape.width != size)) {
-    throw DataError(fmt::format("{} x {} pixels, and the model reads {} x {} alone (data.images.fit is exact)",
-                                shape.width, shape.height, size, size));
+    throw DataError(
+        fmt::format("{} x {} pixels, and the model reads {} x {} alone (data.images.fit is exact)",
+                    shape.width, shape.height, size, size));
   }
   const auto to = resized_shape(shape, config);
   return resized_window(image, to.height, to.width, middle_of(to, size), config.filter);

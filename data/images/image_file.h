@@ -17,8 +17,8 @@ namespace zoo {
 inline constexpr int64_t kMostImageBytes = int64_t{512} << 20;
 
 /// Decodes the content of a PNG, JPEG or WebP file. The result is upright as Exif data say. Colours become
-/// grey, and grey becomes colours, as n_channels (1 or 3) asks; 16 bits become 8. Throws DataError, which calls
-/// the image `name`, for another format, a damaged or truncated file, an animation, an image beyond the
+/// grey, and grey becomes colours, as n_channels (1 or 3) asks; 16 bits become 8. Throws DataError, which
+/// calls the image `name`, for another format, a damaged or truncated file, an animation, an image beyond the
 /// limits, and WebP where the program was built without libwebp.
 Image decode_image(std::string_view bytes, std::string_view name, int64_t n_channels,
                    const DecodingLimits& limits = {}, Transparency transparency = Transparency::white);

@@ -9,7 +9,8 @@
 namespace zoo {
 namespace {
 
-// Weights are whole multiples of 2^-22, as in Pillow: eight bits of a pixel, two of room for sums beyond white.
+// Weights are whole multiples of 2^-22, as in Pillow: eight bits of a pixel, two of room for sums beyond
+// white.
 constexpr int kFraction = 32 - 8 - 2;
 
 /// The pixels of a line that one pixel of the resized line is a mean of, and their weights.
@@ -173,11 +174,10 @@ Image sampled(const Image& image, const Rectangle& part, int64_t height, int64_t
                .pixels = {}};
   result.pixels.reserve(static_cast<size_t>(from.channels * window.height * window.width));
   for (int64_t c = 0; c < from.channels; ++c) {
-    const Plane plane{
-        .pixels = image.pixels.data() + (c * from.height + part.top) * from.width + part.left,
-        .stride = from.width,
-        .top = 0,
-        .left = 0};
+    const Plane plane{.pixels = image.pixels.data() + (c * from.height + part.top) * from.width + part.left,
+                      .stride = from.width,
+                      .top = 0,
+                      .left = 0};
     std::vector<uint8_t> done;
     if (rows_first) {
       const auto flat = down(plane, rows, column_span);

@@ -19,9 +19,9 @@ Rectangle whole(const ImageShape& shape);
 /// A part of an image. The area outside of the image is black.
 Image cut_out(const Image& image, const Rectangle& part);
 
-/// The part of an image, resized to height × width as Pillow's Image.resize() does with bytes, to the bit: the
-/// filter is as wide as the pixels of the smaller image (antialias), and its weights are whole multiples of
-/// 2^-22. Returns the part itself if it has that size.
+/// The part of an image, resized to height × width as Pillow's Image.resize() does with bytes, to the bit:
+/// the filter is as wide as the pixels of the smaller image (antialias), and its weights are whole multiples
+/// of 2^-22. Returns the part itself if it has that size.
 Image resized(const Image& image, const Rectangle& part, int64_t height, int64_t width,
               PictureFilter filter = PictureFilter::bilinear);
 

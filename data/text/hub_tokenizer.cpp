@@ -252,8 +252,7 @@ std::span<const std::string_view> hub_file_names() { return hub_names; }
 bool is_hub_file(std::string_view name) { return std::ranges::find(hub_names, name) != hub_names.end(); }
 
 bool has_vocabulary(const HubFiles& files) {
-  return std::ranges::any_of(hub_vocabularies,
-                             [&](auto name) { return files.contains(std::string(name)); });
+  return std::ranges::any_of(hub_vocabularies, [&](auto name) { return files.contains(std::string(name)); });
 }
 
 bool has_hub_tokenizer(const std::filesystem::path& dir) {

@@ -39,21 +39,16 @@ constexpr std::string_view blank_mark = "\xE2\x96\x81";
 /// SentencePiece's trainers end the process for much longer lines (text without blanks or line breaks).
 constexpr size_t longest_line = 8192;  // bytes
 
-/// How characters that would look like a blank are hidden: each of these becomes the next one. The last two
-/// are no characters, so every character has a stand-in of its own.
-constexpr auto hiding =
-    std::to_array<std::string_view>({blank_mark, stand_in, "\xF4\x8F\xBF\xBE", "\xF4\x8F\xBF\xBF"});
-
-/// Replaces hiding[i] by hiding[i + step].
+/// Replaces kHiding[i] by kHiding[i + step].
 std::string shift_marks(std::string text, ptrdiff_t step) {
   constexpr std::string_view first_bytes = "\xE2\xF4";
   for (size_t at = text.find_first_of(first_bytes); at < text.size();) {
     const auto rest = std::string_view(text).substr(at);
-    const auto mark = std::ranges::find_if(hiding, [&](std::string_view m) { return rest.starts_with(m); });
-    const auto other = mark - hiding.begin() + step;
-    if (mark != hiding.end() && other >= 0 && other < std::ssize(hiding)) {
-      const auto replacement = hiding[static_cast<size_t>(other)];
-      text.replace(at, mark->size(), replacement);
+    const auto mark = std::ranges::find_if(kHiding, [&](std::string_view m) { return rest.starts_with(m); });
+    const auto other = mark - kHiding.begin() + step;
+    if (mark != kHiding.end() && other >= 0 && other < std::ssize(kHiding)) {
+      const std::string_view replacement = kHiding.at(static_cast<size_t>(other));
+      text.replace(at, std::string_view(*mark).size(), replacement);
       at += replacement.size() - 1;
     }
     at = text.find_first_of(first_bytes, at + 1);
@@ -559,8 +554,8 @@ std::map<std::string, std::string> SentencePieceTokenizer::exported_files(const 
   ExportedPieces exported{
       .pieces = {},
       .algorithm = facts.algorithm,
-      .special = exported_tokens(special_,
-                                 [&](int64_t id) { return processor_->IdToPiece(static_cast<int>(id)); }),
+      .special =
+          exported_tokens(special_, [&](int64_t id) { return processor_->IdToPiece(static_cast<int>(id)); }),
       .unknown = processor_->IdToPiece(processor_->unk_id()),
       .charsmap = facts.charsmap,
       .marks = options_.marks_lines ? MarkedPlaces::lines
@@ -568,10 +563,9 @@ std::map<std::string, std::string> SentencePieceTokenizer::exported_files(const 
                                     : MarkedPlaces::nothing,
       .blanks = facts.merges_blanks ? SeveralBlanks::are_one : SeveralBlanks::stay,
       .has_line_break = line_break_ >= 0,
-      .hiding = {},
+      .hides_marks = options_.normalization == TextNormalization::none,
       .letters = options_.lowercase ? LetterCase::folded : LetterCase::as_written,
       .frame = frame};
-  if (options_.normalization == TextNormalization::none) exported.hiding.assign(hiding.begin(), hiding.end());
   for (int id = 0; id < processor_->GetPieceSize(); ++id) {
     exported.pieces.push_back({.text = processor_->IdToPiece(id), .score = processor_->GetScore(id)});
     auto& [text, score, kind] = exported.pieces.back();

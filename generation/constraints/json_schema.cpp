@@ -29,9 +29,9 @@ constexpr size_t kMostParts = 200'000;  // of the expression
 constexpr int64_t kMostLength = 10'000;
 constexpr auto kTypes =
     std::to_array<std::string_view>({"object", "array", "string", "integer", "number", "boolean", "null"});
-constexpr auto kAnnotations = std::to_array<std::string_view>(
-    {"title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly", "$schema", "$id",
-     "$comment", "$defs", "definitions"});
+constexpr auto kAnnotations =
+    std::to_array<std::string_view>({"title", "description", "default", "examples", "deprecated", "readOnly",
+                                     "writeOnly", "$schema", "$id", "$comment", "$defs", "definitions"});
 constexpr auto kKeywords = std::to_array<std::string_view>(
     {"type", "enum", "const", "anyOf", "oneOf", "allOf", "$ref", "properties", "required",
      "additionalProperties", "items", "minItems", "maxItems", "minLength", "maxLength", "pattern"});
@@ -324,8 +324,8 @@ class SchemaReader {
     }
     auto member = Expression::sequence({Expression::text("\""), other_names(names), Expression::text("\": "),
                                         read(schema["additionalProperties"], at.of("additionalProperties"))});
-    auto others = Expression::repeated(Expression::sequence({Expression::text(", "), member}), 0,
-                                       Expression::kNoLimit);
+    auto others =
+        Expression::repeated(Expression::sequence({Expression::text(", "), member}), 0, Expression::kNoLimit);
     return {Expression::sequence({std::move(member), others}), std::move(others)};
   }
 
@@ -418,7 +418,8 @@ class SchemaReader {
   const Schema& referenced(const Schema& reference, const Place& at) const {
     if (!reference.is_string()) at.fail("must be a text");
     const auto text = reference.get<std::string>();
-    const auto pointer = text.starts_with('#') ? decoded_fragment(std::string_view(text).substr(1)) : std::nullopt;
+    const auto pointer =
+        text.starts_with('#') ? decoded_fragment(std::string_view(text).substr(1)) : std::nullopt;
     const Schema* found = pointer && (pointer->empty() || pointer->starts_with('/')) ? &root_ : nullptr;
     for (size_t begin = 1; found && begin <= pointer->size();) {
       const auto end = std::min(pointer->find('/', begin), pointer->size());

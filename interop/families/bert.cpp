@@ -35,6 +35,7 @@ void read_bert_like(ForeignConfig& from, const BertDefaults& defaults, Experimen
   model.embedding_norm = true;
   model.position = Position::learned;
   model.n_segments = from.integer("type_vocab_size", 2);
+  if (model.n_segments < 1) from.fail("type_vocab_size", "a model without segments is no BERT: at least 1");
   model.dropout = from.number("hidden_dropout_prob", 0.1);
   model.attention_dropout = from.number("attention_probs_dropout_prob", 0.1);
   model.tie_embeddings = from.flag("tie_word_embeddings", true);

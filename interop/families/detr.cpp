@@ -65,11 +65,12 @@ void read_timm_config(ForeignConfig config, int64_t n_channels, ResnetConfig& to
   config.require("features_only", true);
   config.require("out_features", nlohmann::json::array({"layer4"}));
   const auto strides = config.optional_integer("output_stride");
-  if (strides && *strides != 16 && *strides != 32) config.fail("output_stride", "only 16 and 32 are supported");
+  if (strides && *strides != 16 && *strides != 32)
+    config.fail("output_stride", "only 16 and 32 are supported");
   to.dilation = strides == 16;
   // Maps of which the last one is used; weights that are replaced; norms that are frozen here in any case.
-  config.ignore({"out_indices", "stage_names", "use_pretrained_backbone", "freeze_batch_norm_2d", "architectures",
-                 "tie_word_embeddings", "bos_token_id", "eos_token_id", "pad_token_id"});
+  config.ignore({"out_indices", "stage_names", "use_pretrained_backbone", "freeze_batch_norm_2d",
+                 "architectures", "tie_word_embeddings", "bos_token_id", "eos_token_id", "pad_token_id"});
   ignore_common_keys(config);
   ignore_generation_keys(config);
   config.finish();

@@ -24,6 +24,7 @@ ForeignFamily t5_foreign();
 ForeignFamily bart_foreign();
 ForeignFamily marian_foreign();
 ForeignFamily vit_foreign();
+ForeignFamily ijepa_foreign();
 ForeignFamily detr_foreign();
 ForeignFamily whisper_foreign();
 

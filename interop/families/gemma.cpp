@@ -62,7 +62,8 @@ void read_gemma3(ForeignConfig& from, Experiment& to) {
   read_gemma(from, 6, 1000000, to);
   to.model.qk_norm = true;
   const double local_theta = from.number("rope_local_base_freq", 10000);
-  if (!to.model.rotary.local_theta) to.model.rotary.local_theta = local_theta;  // else rope_parameters says it
+  if (!to.model.rotary.local_theta)
+    to.model.rotary.local_theta = local_theta;  // else rope_parameters says it
 }
 
 void write_gemma(const Experiment& from, nlohmann::json& to) {

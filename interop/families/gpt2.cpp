@@ -30,8 +30,8 @@ void read_gpt2(ForeignConfig& from, Experiment& to) {
   from.require("add_cross_attention", false);
   // Another order of the same arithmetic, in more precise numbers.
   from.ignore({"reorder_and_upcast_attn"});
-  from.ignore({"embd_pdrop", "n_ctx", "n_special", "predict_special_tokens", "summary_type", "summary_use_proj", "summary_activation",
-               "summary_proj_to_labels", "summary_first_dropout"});
+  from.ignore({"embd_pdrop", "n_ctx", "n_special", "predict_special_tokens", "summary_type",
+               "summary_use_proj", "summary_activation", "summary_proj_to_labels", "summary_first_dropout"});
 }
 
 void write_gpt2(const Experiment& from, nlohmann::json& to) {

@@ -1,4 +1,5 @@
-// The vision transformer (Dosovitskiy et al. 2021).
+// The vision transformer (Dosovitskiy et al. 2021), and I-JEPA (Assran et al. 2023): the same without a class
+// token, so that classes are predicted from the mean of the patches.
 
 #include "models/families/vit.h"
 
@@ -12,14 +13,15 @@
 namespace zoo {
 namespace {
 
-void read_vit(ForeignConfig& from, Experiment& to) {
+void read_transformer(ForeignConfig& from, ImagePooling pooling, Experiment& to) {
   auto& model = to.model;
   auto& images = to.data.images;
   images.size = from.integer("image_size", 224);
   images.channels = from.integer("num_channels", 3);
   model.architecture = Selection("vit", VitConfig{.patch_size = from.integer("patch_size", 16),
                                                   .image_size = images.size,
-                                                  .n_channels = images.channels});
+                                                  .n_channels = images.channels,
+                                                  .pooling = pooling});
   model.d_model = from.integer("hidden_size", 768);
   model.n_layers = from.integer("num_hidden_layers", 12);
   model.n_heads = from.integer("num_attention_heads", 12);
@@ -33,7 +35,10 @@ void read_vit(ForeignConfig& from, Experiment& to) {
   from.ignore({"encoder_stride", "pooler_output_size", "pooler_act"});
 }
 
-void write_vit(const Experiment& from, nlohmann::json& to) {
+void read_vit(ForeignConfig& from, Experiment& to) { read_transformer(from, ImagePooling::class_token, to); }
+void read_ijepa(ForeignConfig& from, Experiment& to) { read_transformer(from, ImagePooling::mean, to); }
+
+void write_transformer(const Experiment& from, nlohmann::json& to) {
   const auto& model = from.model;
   const auto& vit = model.architecture.as<VitConfig>();
   to["image_size"] = vit.image_size.value_or(from.data.images.size);
@@ -50,22 +55,26 @@ void write_vit(const Experiment& from, nlohmann::json& to) {
   to["qkv_bias"] = model.qkv_bias.value_or(model.bias);
 }
 
-TensorRules vit_rules(const Experiment& experiment) {
+/// `body`: what the names of the encoder's tensors begin with.
+TensorRules transformer_rules(const Experiment& experiment, const std::string& body) {
   const auto& model = experiment.model;
   const auto& vit = model.architecture.as<VitConfig>();
   const int64_t size = vit.image_size.value_or(experiment.data.images.size);
   const int64_t channels = vit.n_channels.value_or(experiment.data.images.channels);
-  const int64_t side = size / vit.patch_size, n_tokens = side * side + 1;
-  const std::string ours = "encoder.layers.{}.", theirs = "vit.encoder.layer.{}.";
+  const bool has_class_token = vit.pooling == ImagePooling::class_token;
+  const int64_t side = size / vit.patch_size, n_tokens = side * side + (has_class_token ? 1 : 0);
+  const std::string ours = "encoder.layers.{}.", theirs = body + "encoder.layer.{}.";
   TensorRules rules;
-  rules.prefix("vit.").layers(model.n_layers);
-  rules.tensor("embedder.class_token", "vit.embeddings.cls_token", Move::reshaped, {1, 1, model.d_model});
-  rules.tensor("embedder.positions", "vit.embeddings.position_embeddings", Move::reshaped,
+  rules.prefix(body).layers(model.n_layers);
+  if (has_class_token)
+    rules.tensor("embedder.class_token", body + "embeddings.cls_token", Move::reshaped,
+                 {1, 1, model.d_model});
+  rules.tensor("embedder.positions", body + "embeddings.position_embeddings", Move::reshaped,
                {1, n_tokens, model.d_model});
   // A convolution there, a linear map of the numbers of a patch here.
-  rules.tensor("embedder.projection.weight", "vit.embeddings.patch_embeddings.projection.weight",
+  rules.tensor("embedder.projection.weight", body + "embeddings.patch_embeddings.projection.weight",
                Move::reshaped, {model.d_model, channels, vit.patch_size, vit.patch_size});
-  rules.tensor("embedder.projection.bias", "vit.embeddings.patch_embeddings.projection.bias");
+  rules.tensor("embedder.projection.bias", body + "embeddings.patch_embeddings.projection.bias");
   rules.module(ours + "self_attention.q", theirs + "attention.attention.query");
   rules.module(ours + "self_attention.k", theirs + "attention.attention.key");
   rules.module(ours + "self_attention.v", theirs + "attention.attention.value");
@@ -74,10 +83,10 @@ TensorRules vit_rules(const Experiment& experiment) {
   rules.module(ours + "feed_forward.down", theirs + "output.dense");
   rules.module(ours + "residual.self_attention_norm", theirs + "layernorm_before");
   rules.module(ours + "residual.feed_forward_norm", theirs + "layernorm_after");
-  rules.module("encoder.final_norm", "vit.layernorm");
+  rules.module("encoder.final_norm", body + "layernorm");
   rules.module("head.classifier", "classifier");
-  rules.module("head.pooler", "vit.pooler.dense");
-  if (experiment.task.type == "image_classification") rules.ignore("vit.pooler.*");
+  rules.module("head.pooler", body + "pooler.dense");
+  if (experiment.task.type == "image_classification") rules.ignore(body + "pooler.*");
   rules.live("encoder.layer.", "layers.");
   for (const std::string part : {"query", "key", "value"})
     rules.live("attention.attention." + part, "attention." + part.substr(0, 1) + "_proj");
@@ -86,6 +95,9 @@ TensorRules vit_rules(const Experiment& experiment) {
   return rules;
 }
 
+TensorRules vit_rules(const Experiment& experiment) { return transformer_rules(experiment, "vit."); }
+TensorRules ijepa_rules(const Experiment& experiment) { return transformer_rules(experiment, "ijepa."); }
+
 }  // namespace
 
 ForeignFamily vit_foreign() {
@@ -93,8 +105,17 @@ ForeignFamily vit_foreign() {
           .doc = "ViT (Dosovitskiy et al. 2021)",
           .classes = {{"ViTForImageClassification", "image_classification"}, {"ViTModel", "image_features"}},
           .read = read_vit,
-          .write = write_vit,
+          .write = write_transformer,
           .rules = vit_rules};
+}
+
+ForeignFamily ijepa_foreign() {
+  return {.model_type = "ijepa",
+          .doc = "I-JEPA (Assran et al. 2023): ViT without a class token",
+          .classes = {{"IJepaForImageClassification", "image_classification"}},
+          .read = read_ijepa,
+          .write = write_transformer,
+          .rules = ijepa_rules};
 }
 
 }  // namespace zoo

@@ -69,12 +69,13 @@ std::map<std::string, std::string> config_files(const GgufKeys& keys, const Gguf
   const auto key = architecture.name + ".pooling_type";
   const int64_t pooling = keys.has(key) ? keys.integer(key) : 0;
   if (architecture.body != GgufBody::encoder || pooling < 2) return files;
-  const auto modules = nlohmann::json::array(
-      {{{"path", ""}, {"type", "sentence_transformers.models.Transformer"}},
-       {{"path", "1_Pooling"}, {"type", "sentence_transformers.models.Pooling"}}});
+  const auto modules =
+      nlohmann::json::array({{{"path", ""}, {"type", "sentence_transformers.models.Transformer"}},
+                             {{"path", "1_Pooling"}, {"type", "sentence_transformers.models.Pooling"}}});
   files.emplace("modules.json", modules.dump());
   const char* const mode = pooling == 2 ? "cls" : "lasttoken";
-  files.emplace("1_Pooling/config.json", nlohmann::json{{"pooling_mode", mode}, {"include_prompt", true}}.dump());
+  files.emplace("1_Pooling/config.json",
+                nlohmann::json{{"pooling_mode", mode}, {"include_prompt", true}}.dump());
   return files;
 }
 

@@ -19,12 +19,14 @@
 #include "data/text/exports/sentencepiece_merges.h"
 #include "data/text/hub/old_files.h"
 #include "data/text/hub/settings.h"
+#include "data/text/subwords/byte_level.h"
 #include "data/text/subwords/decoder.h"
 #include "data/text/subwords/specification.h"
 #include "interop/gguf/gguf_pre_tokenizers.h"
 #include "interop/gguf/gguf_token_kinds.h"
 #include "interop/gguf/gguf_unigram.h"
 #include "interop/gguf/gguf_word_pieces.h"
+#include "interop/gguf/sentencepiece_blanks.h"
 #include "interop/gguf/sentencepiece_document.h"
 #include "interop/gguf/tokenizer_refusal.h"
 
@@ -122,6 +124,12 @@ void write_tokens(const Entries& entries, int64_t n_rows, GgufMetadata& to) {
   to.emplace_back("tokenizer.ggml.token_type", std::move(kinds));
 }
 
+/// llama.cpp cuts texts at such a token.
+void stand_apart(const std::string& token, Entries& entries) {
+  const auto found = std::ranges::find(entries, token, [](const auto& entry) { return entry.second.text; });
+  if (found != entries.end()) found->second = {"\n", gguf_token::user_defined};
+}
+
 std::vector<std::string> merges_in(const Json& model) {
   std::vector<std::string> merges;
   for (const auto& merge : model.value("merges", Json::array())) {
@@ -157,33 +165,10 @@ void write_byte_level(const Json& document, GgufMetadata& to) {
   to.emplace_back("tokenizer.ggml.add_space_prefix", false);
 }
 
-/// Whether a blank is put before each text; nothing if the parts are not those of SentencePiece's BPE.
-std::optional<bool> blank_before_texts(const Json& document) {
-  const Json prepend{{"type", "Prepend"}, {"prepend", gguf_token::word_mark}};
-  const Json replace{{"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", gguf_token::word_mark}};
-  const auto normalizer = document.value("normalizer", Json());
-  const auto cuts = type_in(document, "pre_tokenizer");
-  if (cuts == "none") {
-    if (normalizer == Json{{"type", "Sequence"}, {"normalizers", {prepend, replace}}}) return true;
-    return normalizer == replace ? std::optional(false) : std::nullopt;
-  }
-  const auto& cut = document.at("pre_tokenizer");
-  // After the blanks have been replaced, there is nothing to cut (Gemma).
-  if (cuts == "Split" && normalizer == replace && cut.value("pattern", Json()) == Json{{"String", " "}})
-    return false;
-  const bool is_whole = cuts == "Metaspace" && normalizer.is_null() && !option(cut, "split", true) &&
-                        option(cut, "replacement", "") == gguf_token::word_mark;
-  return is_whole
-             ? std::optional(option(cut, "prepend_scheme",
-                                    option(cut, "add_prefix_space", true) ? "always" : "never") != "never")
-             : std::nullopt;
-}
-
 /// A BPE of SentencePiece, which llama.cpp calls llama.
 void write_sentencepiece(const Json& document, int64_t n_rows, GgufMetadata& to) {
   const auto& model = document.at("model");
-  const auto adds_blank = blank_before_texts(document);
-  if (!adds_blank) refuse_tokenizer("its normalizer or its pre_tokenizer is not that of SentencePiece");
+  const auto blanks = sentencepiece_blanks(document);
   const auto& vocab = model.at("vocab");
   for (int byte = 0; byte < 256; ++byte) {
     if (!vocab.contains(fmt::format("<0x{:02X}>", byte)))
@@ -222,17 +207,33 @@ void write_sentencepiece(const Json& document, int64_t n_rows, GgufMetadata& to)
   to.emplace_back("tokenizer.ggml.model", "llama");
   to.emplace_back("tokenizer.ggml.pre", "default");
   to.emplace_back("tokenizer.ggml.scores", std::move(by_id));
-  to.emplace_back("tokenizer.ggml.add_space_prefix", *adds_blank);
+  to.emplace_back("tokenizer.ggml.add_space_prefix", blanks.before_parts);
+}
+
+bool is_sentencepiece(const Json& document) {
+  return type_in(document, "model") == "BPE" && type_in(document, "decoder") != "ByteLevel" &&
+         option(document.at("model"), "byte_fallback", false);
 }
 
 void write_model(const Json& document, int64_t n_rows, GgufMetadata& to) {
   const auto type = type_in(document, "model"), decoder = type_in(document, "decoder");
   if (type == "BPE" && decoder == "ByteLevel") return write_byte_level(document, to);
-  if (type == "BPE" && option(document.at("model"), "byte_fallback", false))
-    return write_sentencepiece(document, n_rows, to);
+  if (is_sentencepiece(document)) return write_sentencepiece(document, n_rows, to);
   if (type == "WordPiece") return write_word_pieces(document, to);
   if (type == "Unigram") return write_unigram(document, n_rows, to);
   refuse_tokenizer("{} with the decoder {} is unknown there, or not written here", type, decoder);
+}
+
+/// Without an end token, llama.cpp takes one by its number. A vocabulary of text alone ends with a token that
+/// no text has: the one for unknown characters, where all have tokens, or else the byte 0xFF.
+SpecialTokens with_end(SpecialTokens special, const Json& document) {
+  if (special.eos >= 0) return special;
+  if (is_sentencepiece(document)) special.eos = special.unk;
+  const auto& vocab = document.at("model").at("vocab");
+  const auto byte = vocab.is_object() ? vocab.find(as_characters("\xFF")) : vocab.end();
+  if (special.eos < 0 && type_in(document, "decoder") == "ByteLevel" && byte != vocab.end())
+    special.eos = byte->get<int64_t>();
+  return special;
 }
 
 void write_special_tokens(const SpecialTokens& special, bool is_word_piece, GgufMetadata& to) {
@@ -240,7 +241,6 @@ void write_special_tokens(const SpecialTokens& special, bool is_word_piece, Gguf
     if (token >= 0)
       to.emplace_back(fmt::format("tokenizer.ggml.{}_token_id", name), static_cast<uint32_t>(token));
   };
-  // Without this key llama.cpp takes the token 11 for the end.
   if (special.eos < 0) refuse_tokenizer("it has no end token");
   id("bos", special.bos);
   // With WordPiece, llama.cpp puts the separator after texts, whatever the end is.
@@ -298,9 +298,11 @@ GgufMetadata keys_of(const GgufVocabulary& vocabulary) {
   auto entries = entries_of(document, settings, vocabulary.n_tokens);
   const bool is_word_piece = type_in(document, "model") == "WordPiece";
   if (is_word_piece) to_stored_word_pieces(entries);
+  if (is_sentencepiece(document)) stand_apart(sentencepiece_blanks(document).apart, entries);
   write_tokens(entries, vocabulary.n_rows, keys);
-  write_special_tokens(vocabulary.special, is_word_piece, keys);
-  write_frame(vocabulary.frame, vocabulary.special, is_word_piece, keys);
+  const auto special = with_end(vocabulary.special, document);
+  write_special_tokens(special, is_word_piece, keys);
+  write_frame(vocabulary.frame, special, is_word_piece, keys);
   write_chat_templates(vocabulary.files, settings, keys);
   return keys;
 }

@@ -76,9 +76,10 @@ Json bpe_document(const UnigramText& text, bool byte_fallback, Pieces pieces) {
   for (const auto& [left, right] : *learnt) merges.push_back({left, right});
   const Json replace{{"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", gguf_token::word_mark}};
   const Json prepend{{"type", "Prepend"}, {"prepend", gguf_token::word_mark}};
-  Json document{{"added_tokens", std::move(pieces.added)},
-                {"normalizer",
-                 text.adds_blank ? Json{{"type", "Sequence"}, {"normalizers", {prepend, replace}}} : replace}};
+  Json document{
+      {"added_tokens", std::move(pieces.added)},
+      {"normalizer",
+       text.adds_blank ? Json{{"type", "Sequence"}, {"normalizers", {prepend, replace}}} : replace}};
   document["model"] = {{"type", "BPE"}, {"byte_fallback", byte_fallback}, {"merges", std::move(merges)}};
   if (pieces.unk >= 0) document["model"]["unk_token"] = pieces.vocab[static_cast<size_t>(pieces.unk)].at(0);
   document["model"]["vocab"] = std::move(vocab);

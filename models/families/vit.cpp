@@ -106,6 +106,15 @@ void describe(ConfigVisitor& v, VitConfig& c) {
   v.field("pooling", c.pooling, "What a class is predicted from: a class token, or the mean of the patches.");
 }
 
+bool reads_patches(const ModelConfig& config) { return config.architecture.type == "vit"; }
+
+void set_image(ModelConfig& config, const ImageShape& image) {
+  auto vit = vit_config(config);
+  if (!vit.image_size) vit.image_size = image.height;
+  if (!vit.n_channels) vit.n_channels = image.channels;
+  config.architecture = Selection("vit", vit);
+}
+
 VitModel::VitModel(const ModelConfig& config, const ModelPurpose& purpose)
     : config_(config), purpose_(purpose) {
   const auto options = embedder_options(config, purpose);

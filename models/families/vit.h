@@ -57,6 +57,11 @@ class VitModel : public Model {
   ModelPurpose purpose_;
 };
 
+/// Whether this is the configuration of such a model.
+bool reads_patches(const ModelConfig& config);
+/// Makes its configuration say the size and the channels that it has by default: those of the data.
+void set_image(ModelConfig& config, const ImageShape& image);
+
 ModelFamily vit_family();
 
 }  // namespace zoo

@@ -24,23 +24,22 @@ void answer_with_model(const ApiContext& context, const ApiCall& call, const std
       [ability, model, reply, fail, work = std::move(work)](const std::shared_ptr<ModelWorker>& worker) {
         worker->model().require(ability);
         // The job must not keep the worker, which waits for its jobs.
-        const auto cancellation = worker->post(
-            [reply, fail, work, model, served = worker->shared_model()](const std::exception_ptr& problem) {
-              try {
-                if (problem) std::rethrow_exception(problem);
-                const auto answer = work(*served);
-                if (!answer) return JobState::has_more;
-                reply->note(
-                    {.model = model, .tokens_in = answer->tokens_in, .tokens_out = answer->tokens_out});
-                send_json(*reply, answer->document);
-              } catch (const RefusedTexts& error) {
-                reply->note({.model = model, .tokens_in = error.n_tokens()});
-                fail(std::current_exception());
-              } catch (...) {
-                fail(std::current_exception());
-              }
-              return JobState::is_done;
-            });
+        const auto cancellation = worker->post([reply, fail, work, model, served = worker->shared_model()](
+                                                   const std::exception_ptr& problem) {
+          try {
+            if (problem) std::rethrow_exception(problem);
+            const auto answer = work(*served);
+            if (!answer) return JobState::has_more;
+            reply->note({.model = model, .tokens_in = answer->tokens_in, .tokens_out = answer->tokens_out});
+            send_json(*reply, answer->document);
+          } catch (const RefusedTexts& error) {
+            reply->note({.model = model, .tokens_in = error.n_tokens()});
+            fail(std::current_exception());
+          } catch (...) {
+            fail(std::current_exception());
+          }
+          return JobState::is_done;
+        });
         reply->on_gone([cancellation] { cancellation->request(); });
       },
       fail);

@@ -37,7 +37,8 @@ TextsOrIds read_texts_or_ids(RequestFields& fields, const std::string& key, size
   } else {
     fields.fail(key, "must be a text, a list of texts, a list of token ids, or a list of such lists");
   }
-  if (inputs.size() > most) fields.fail(key, fmt::format("has {} texts, and may have {}", inputs.size(), most));
+  if (inputs.size() > most)
+    fields.fail(key, fmt::format("has {} texts, and may have {}", inputs.size(), most));
   return inputs;
 }
 

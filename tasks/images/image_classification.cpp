@@ -82,6 +82,7 @@ class ImageClassification final : public Task {
     auto images = read_images(experiment().data, split, problem());
     if (split == Split::train) add_notes(images.notes());
     auto targets = targets_of(images.labels(), labels(), problem(), experiment().data);
+    if (split == Split::train && problem() == Problem::regression) set_mean_target(targets);
     return prefetched(image_batches(std::move(images), std::move(targets), experiment().data.images,
                                     *vocabulary().pixels,
                                     /*tokens_per_image=*/1, batch_options(split)));

@@ -67,7 +67,8 @@ Box in_pixels(const double* shares, const ImageShape& picture) {
           .height = shares[3] * height};
 }
 
-/// The part of a box within a picture, in pixels. A model may suggest more, which is neither shown nor measured.
+/// The part of a box within a picture, in pixels. A model may suggest more, which is neither shown nor
+/// measured.
 Box in_picture(const double* shares, const ImageShape& picture) {
   const auto box = in_pixels(shares, picture);
   const auto width = static_cast<double>(picture.width), height = static_cast<double>(picture.height);
@@ -215,11 +216,10 @@ std::vector<LabelledBox> ObjectDetection::labelled(const QueryObjects& objects,
   std::vector<LabelledBox> result;
   for (int64_t q = 0; q < objects.scores.size(1); ++q) {
     const auto label = static_cast<size_t>(objects.classes.const_data_ptr<int64_t>()[q]);
-    result.push_back(
-        {.label = labels().at(label),
-         .score = objects.scores.const_data_ptr<double>()[q],
-         .box = in_picture(objects.boxes.const_data_ptr<double>() + 4 * q, picture),
-         .query = q});
+    result.push_back({.label = labels().at(label),
+                      .score = objects.scores.const_data_ptr<double>()[q],
+                      .box = in_picture(objects.boxes.const_data_ptr<double>() + 4 * q, picture),
+                      .query = q});
   }
   std::ranges::stable_sort(result, std::greater(), &LabelledBox::score);
   return result;
@@ -240,8 +240,7 @@ ImageInputs ObjectDetection::input_of(const std::vector<Image>& pictures) const 
 
 ImageInputs ObjectDetection::read_inputs(const std::vector<std::string>& files) const {
   std::vector<Image> pictures;
-  for (const auto& file : files)
-    pictures.push_back(read_picture(file, experiment().data.images));
+  for (const auto& file : files) pictures.push_back(read_picture(file, experiment().data.images));
   return input_of(pictures);
 }
 

@@ -53,8 +53,10 @@ class ClassificationByHead final : public TextClassifier {
     auto texts = tokenize(rows.texts, tokenizer(), RowEnding::bare);
     auto seconds = tokenize(rows.pairs, tokenizer(), RowEnding::bare);
     note_length(texts, seconds, split);
-    if (rows.pairs.empty()) return single_batches(std::move(texts), targets(rows), batch_options(split));
-    return pair_batches(std::move(texts), std::move(seconds), targets(rows), batch_options(split));
+    auto right = targets(rows);
+    if (split == Split::train && problem() == Problem::regression) set_mean_target(right);
+    if (rows.pairs.empty()) return single_batches(std::move(texts), std::move(right), batch_options(split));
+    return pair_batches(std::move(texts), std::move(seconds), std::move(right), batch_options(split));
   }
 
   Scorer scorer(Model& model) const override {

@@ -16,8 +16,8 @@ GenerationConfig best_output(const DataConfig& data, GenerationConfig options) {
   options.num_samples = 1;
   if (options.beam == 1) options.temperature = 0;
   constexpr int64_t n_before = 1;  // what the decoder reads first
-  options.max_new_tokens = std::min(most_new_tokens(options, n_before),
-                                    data.target_length.value_or(data.sequence_length));
+  options.max_new_tokens =
+      std::min(most_new_tokens(options, n_before), data.target_length.value_or(data.sequence_length));
   return options;
 }
 

@@ -38,8 +38,8 @@ const std::vector<Case> kCases = {
     {Architecture::encoder_decoder, HeadKind::language_modeling, TextLayout::source_and_target}};
 
 std::vector<EmbeddingPooling> poolings_of(const Case& c) {
-  std::vector<EmbeddingPooling> poolings = {EmbeddingPooling::mean, EmbeddingPooling::cls,
-                                            EmbeddingPooling::last, EmbeddingPooling::max,
+  std::vector<EmbeddingPooling> poolings = {EmbeddingPooling::mean,          EmbeddingPooling::cls,
+                                            EmbeddingPooling::last,          EmbeddingPooling::max,
                                             EmbeddingPooling::weighted_mean, EmbeddingPooling::mean_sqrt_len};
   if (c.architecture == Architecture::encoder && c.head == HeadKind::classification)
     poolings.push_back(EmbeddingPooling::pooler);

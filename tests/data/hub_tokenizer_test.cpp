@@ -103,12 +103,11 @@ TEST(HubTokenizer, StreamsItsText) {
 }
 
 TEST(HubTokenizer, StreamsTextWhoseBlanksMayGo) {
-  const auto tokenizer =
-      make_hub_tokenizer({{"tokenizer.json", byte_level().dump()},
-                          {"tokenizer_config.json",
-                           R"({"clean_up_tokenization_spaces": true,
+  const auto tokenizer = make_hub_tokenizer({{"tokenizer.json", byte_level().dump()},
+                                             {"tokenizer_config.json",
+                                              R"({"clean_up_tokenization_spaces": true,
                            "clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output": true})"}},
-                         {});
+                                            {});
   const std::string text = "I do n't , you 're ' the ' one . n";
   const auto ids = tokenizer->encode(text);
   StreamDecoder decoder(*tokenizer);
@@ -186,8 +185,8 @@ TEST(HubTokenizer, KeysOfTheConfigurationAreKnown) {
 }
 
 TEST(HubTokenizer, AMaskTakesTheBlanksThatItsTokenTakes) {
-  const auto tokenizer =
-      with_config(R"({"mask_token": {"content": "[M]", "lstrip": true, "normalized": false}})", {.mask = 260});
+  const auto tokenizer = with_config(
+      R"({"mask_token": {"content": "[M]", "lstrip": true, "normalized": false}})", {.mask = 260});
   const TokenIds expected{'a' + 1, 260, 259, 260};
   EXPECT_EQ(tokenizer->encode("a \t\n[M] the[M]"), expected);
   EXPECT_EQ(tokenizer->encode_masked("a \t\n<mask> the[M]"), expected);
@@ -196,8 +195,7 @@ TEST(HubTokenizer, AMaskTakesTheBlanksThatItsTokenTakes) {
 // tokenizers' AddedVocabulary: blanks that a token took can be the next token, too.
 TEST(HubTokenizer, TokensOfBlanksAreFoundBehindATokenThatTakesThem) {
   auto document = byte_level();
-  document["added_tokens"].push_back(
-      {{"id", 260}, {"content", "<u>"}, {"special", true}, {"rstrip", true}});
+  document["added_tokens"].push_back({{"id", 260}, {"content", "<u>"}, {"special", true}, {"rstrip", true}});
   document["added_tokens"].push_back({{"id", 261}, {"content", "\n\n"}, {"normalized", false}});
   document["added_tokens"].push_back({{"id", 262}, {"content", " the"}, {"normalized", false}});
   const auto tokenizer = tokenizer_of(document);

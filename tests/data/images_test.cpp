@@ -343,9 +343,9 @@ TEST(Augment, FittedImagesHaveTheMiddle) {
   }
 }
 
-// Bytes are rounded after the first direction and after the second. LibTorch's operation, which torchvision calls,
-// adds floats, so a pixel half way between two values can be rounded to the other one. tests/parity compares with
-// Pillow, to the bit.
+// Bytes are rounded after the first direction and after the second. LibTorch's operation, which torchvision
+// calls, adds floats, so a pixel half way between two values can be rounded to the other one. tests/parity
+// compares with Pillow, to the bit.
 TEST(Resize, IsThatOfTorchvision) {
   const auto along = [](const torch::Tensor& pixels, int64_t height, int64_t width) {
     return at::_upsample_bilinear2d_aa(pixels.contiguous(), {height, width}, false);
@@ -415,7 +415,8 @@ TEST(Augment, FlipsAndCrops) {
   EXPECT_EQ(flipped.pixels, image.pixels);
   // A crop moves the image by at most the padding; black comes in from the sides.
   std::set<std::vector<uint8_t>> crops;
-  for (int i = 0; i < 200; ++i) crops.insert(augmented(image, {.size = 4, .augment = {.crop_padding = 1}}, random).pixels);
+  for (int i = 0; i < 200; ++i)
+    crops.insert(augmented(image, {.size = 4, .augment = {.crop_padding = 1}}, random).pixels);
   EXPECT_EQ(crops.size(), 9U);
   EXPECT_TRUE(crops.contains(image.pixels));
 }

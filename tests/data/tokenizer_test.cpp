@@ -555,8 +555,8 @@ TEST(Tokenizer, NamesOfSpecialTokensInATextAreText) {
   for (const auto& tokenizer : kinds) {
     const auto ids = tokenizer->encode(text);
     const auto& special = tokenizer->special();
-    for (const int64_t id : {special.unk, special.pad, special.eos, special.bos, special.cls, special.sep,
-                             special.mask})
+    for (const int64_t id :
+         {special.unk, special.pad, special.eos, special.bos, special.cls, special.sep, special.mask})
       EXPECT_THAT(ids, ::testing::Not(::testing::Contains(id)));
     if (tokenizer->keeps_text()) {
       EXPECT_EQ(tokenizer->decode(ids), text);

@@ -110,32 +110,32 @@ Seeds companion_seeds() {
 "repetition_penalty": 1.1, "no_repeat_ngram_size": 3, "min_new_tokens": 1, "max_new_tokens": 5,
 "bos_token_id": 3, "pad_token_id": 0, "eos_token_id": [3, 2], "forced_bos_token_id": 1, "forced_eos_token_id": 2,
 "bad_words_ids": [[1], [2]], "suppress_tokens": [0], "transformers_version": "5.0.0"})",
-          R"(gpt2 generation_config.json
+                 R"(gpt2 generation_config.json
 {"max_length": 9, "min_length": 2, "bad_words_ids": [[1], [2, 1]], "sequence_bias": [[[1, 2], -1.5], [[0], 2.0]],
 "exponential_decay_length_penalty": [2, 1.5], "encoder_repetition_penalty": 1.2, "encoder_no_repeat_ngram_size": 2,
 "epsilon_cutoff": 0.001, "eta_cutoff": 0.002, "num_return_sequences": 2, "num_beams": 2, "renormalize_logits": true,
 "stop_strings": ["a", "b"], "guidance_scale": 1.0, "penalty_alpha": 0.0, "force_bos_token_to_be_generated": true,
 "cache_implementation": "hybrid", "_from_model_config": true, "remove_invalid_values": true})",
-          R"(whisper generation_config.json
+                 R"(whisper generation_config.json
 {"decoder_start_token_id": 2, "eos_token_id": 3, "begin_suppress_tokens": [1, 3],
 "suppress_tokens": [2], "forced_decoder_ids": [[1, 0], [2, null], [3, 1]], "no_timestamps_token_id": 1,
 "is_multilingual": true, "lang_to_id": {"<|en|>": 0}, "task_to_id": {"transcribe": 1}, "language": "en",
 "task": "transcribe", "return_timestamps": false, "max_initial_timestamp_index": 50, "alignment_heads": [[0, 1]]})",
-          R"(whisper preprocessor_config.json
+                 R"(whisper preprocessor_config.json
 {"feature_extractor_type": "WhisperFeatureExtractor", "feature_size": 80, "sampling_rate": 16000,
 "n_fft": 400, "hop_length": 160, "chunk_length": 30, "n_samples": 480000, "nb_max_frames": 3000, "padding_side": "right",
 "padding_value": 0.0, "dither": 0.0, "return_attention_mask": false})",
-          R"(detr preprocessor_config.json
+                 R"(detr preprocessor_config.json
 {"image_processor_type": "DetrImageProcessor", "do_resize": true, "do_rescale": true,
 "do_normalize": true, "resample": 2, "size": {"shortest_edge": 64, "longest_edge": 90}, "image_mean": [0.4, 0.4, 0.4],
 "image_std": [0.2, 0.2, 0.2], "format": "coco_detection"})",
-          R"(detr preprocessor_config.json
+                 R"(detr preprocessor_config.json
 {"size": 64, "max_size": 90, "image_mean": [0.4, 0.4, 0.4]})",
-          R"(vit preprocessor_config.json
+                 R"(vit preprocessor_config.json
 {"image_processor_type": "CLIPImageProcessor", "do_resize": true, "size": {"shortest_edge": 20}, "resample": 3,
 "do_center_crop": true, "crop_size": {"height": 16, "width": 16}, "do_rescale": true, "rescale_factor": 0.0039,
 "do_normalize": true, "image_mean": [0.5, 0.5, 0.5], "image_std": 0.5, "do_convert_rgb": true})",
-          R"(vit processor_config.json
+                 R"(vit processor_config.json
 {"image_processor": {"image_processor_type": "ViTImageProcessor", "size": {"height": 16, "width": 16}},
 "processor_class": "Processor"})"};
   for (const auto& [name, content] : sentence_files()) seeds.push_back("gpt2 " + name + "\n" + content);

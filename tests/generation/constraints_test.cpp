@@ -220,10 +220,12 @@ TEST(JsonSchema, ReferencesLeadToAnyPlace) {
 "c": {"$ref": "#/properties/a/anyOf/1"}}, "required": ["a", "b", "c"]})";
   EXPECT_TRUE(described(twins, R"({"a": 1, "b": 2, "c": 2})"));
   EXPECT_FALSE(described(twins, R"({"a": 1, "b": 2, "c": 1})"));
-  for (const char* const place : {"#/properties/b", "#/properties/a/anyOf/2", "#properties", "other#/a", "#/%2"}) {
-    const auto schema = std::string(R"({"properties": {"a": {"anyOf": [{"const": 1}]}, "c": {"$ref": ")") + place +
-                        R"("}}})";
-    EXPECT_THAT(message_of<DataError>([&] { parse_json_schema(schema); }), HasSubstr("leads nowhere")) << place;
+  for (const char* const place :
+       {"#/properties/b", "#/properties/a/anyOf/2", "#properties", "other#/a", "#/%2"}) {
+    const auto schema =
+        std::string(R"({"properties": {"a": {"anyOf": [{"const": 1}]}, "c": {"$ref": ")") + place + R"("}}})";
+    EXPECT_THAT(message_of<DataError>([&] { parse_json_schema(schema); }), HasSubstr("leads nowhere"))
+        << place;
   }
   EXPECT_THAT(message_of<DataError>([] { parse_json_schema(R"({"items": {"$ref": "#"}})"); }),
               HasSubstr("contains itself"));
@@ -237,15 +239,18 @@ TEST(JsonSchema, MapsAreFilled) {
     EXPECT_FALSE(described(map, value)) << value;
   EXPECT_TRUE(described(R"({"additionalProperties": {"type": "null"}})", R"({"x": null})"));
   // Members beside the properties follow them and have other names.
-  const auto* const both = R"({"properties": {"ab": {"type": "string"}, "a": {"type": "string"}}, "required": ["a"],
+  const auto* const both =
+      R"({"properties": {"ab": {"type": "string"}, "a": {"type": "string"}}, "required": ["a"],
 "additionalProperties": {"type": "integer"}})";
-  for (const char* const value :
-       {R"({"a": "x"})", R"({"a": "x", "b": 1})", R"({"ab": "", "a": "x", "abc": 1, "": 2, "\n": 3, "aa": 4})"})
+  for (const char* const value : {R"({"a": "x"})", R"({"a": "x", "b": 1})",
+                                  R"({"ab": "", "a": "x", "abc": 1, "": 2, "\n": 3, "aa": 4})"})
     EXPECT_TRUE(described(both, value)) << value;
-  for (const char* const value : {R"({"b": 1})", R"({"a": "x", "a": 1})", R"({"a": "x", "ab": 1})", R"({"b": 1, "a": "x"})"})
+  for (const char* const value :
+       {R"({"b": 1})", R"({"a": "x", "a": 1})", R"({"a": "x", "ab": 1})", R"({"b": 1, "a": "x"})"})
     EXPECT_FALSE(described(both, value)) << value;
   for (const char* const closed : {"false", "true", "{}"})
-    EXPECT_FALSE(described(std::string(R"({"type": "object", "additionalProperties": )") + closed + "}", R"({"a": 1})"));
+    EXPECT_FALSE(described(std::string(R"({"type": "object", "additionalProperties": )") + closed + "}",
+                           R"({"a": 1})"));
   EXPECT_TRUE(described(R"({"anyOf": [{"const": 1}], "additionalProperties": false})", "1"));
 }
 

@@ -618,9 +618,8 @@ TEST(Generator, CountsLengthsAsTransformersDoes) {
         } else {
           EXPECT_EQ(forced.ids, free.ids);
         }
-        const auto endless = written({.max_new_tokens = 6,
-                                      .ignore_eos = true,
-                                      .sequence_biases = {{.tokens = {eos}, .bias = 100}}});
+        const auto endless = written(
+            {.max_new_tokens = 6, .ignore_eos = true, .sequence_biases = {{.tokens = {eos}, .bias = 100}}});
         EXPECT_EQ(endless.ids, TokenIds(6, eos));
         EXPECT_EQ(endless.end, OutputEnd::length);
       }
@@ -639,24 +638,25 @@ TEST(Generator, AppliesRulesByRow) {
   const auto model = text_model(small_config(Architecture::decoder), *tokenizer);
   const Generator generator(*model, *tokenizer);
   const auto ids = tokenizer->encode("abc");
-  const GenerationConfig options{.max_length = 16,
-                                 .temperature = 0.9,
-                                 .epsilon_cutoff = 0.01,
-                                 .eta_cutoff = 0.02,
-                                 .seed = -3,
-                                 .min_length = 9,
-                                 .sequence_biases = {{.tokens = {ids[0], ids[1]}, .bias = 2},
-                                                     {.tokens = {ids[1], ids[2]}}},
-                                 .forced_first_token = ids[2],
-                                 .forced_last_token = tokenizer->special().eos,
-                                 .encoder_repetition_penalty = 1.5,
-                                 .encoder_no_repeat_ngram_size = 3,
-                                 .exponential_decay_length_penalty = {2, 1.1},
-                                 .renormalize_logits = true};
+  const GenerationConfig options{
+      .max_length = 16,
+      .temperature = 0.9,
+      .epsilon_cutoff = 0.01,
+      .eta_cutoff = 0.02,
+      .seed = -3,
+      .min_length = 9,
+      .sequence_biases = {{.tokens = {ids[0], ids[1]}, .bias = 2}, {.tokens = {ids[1], ids[2]}}},
+      .forced_first_token = ids[2],
+      .forced_last_token = tokenizer->special().eos,
+      .encoder_repetition_penalty = 1.5,
+      .encoder_no_repeat_ngram_size = 3,
+      .exponential_decay_length_penalty = {2, 1.1},
+      .renormalize_logits = true};
   auto proposing = options;
   proposing.prompt_lookup = 4;
   const std::vector<std::string> prompts = {"a", "abcabcab", "bc", "aaaaaa"};
-  const auto together = generator.generate(prompts, options), proposed = generator.generate(prompts, proposing);
+  const auto together = generator.generate(prompts, options),
+             proposed = generator.generate(prompts, proposing);
   for (size_t p = 0; p < prompts.size(); ++p) {
     const auto& output = together[p].outputs.front();
     EXPECT_EQ(proposed[p].outputs.front().ids, output.ids);
@@ -773,8 +773,8 @@ TEST(GenerationConfig, IsReadAndWritten) {
   ConfigFile::parse(dump_config(config), "dump").read(copy);
   EXPECT_EQ(copy.stop, config.stop);
   EXPECT_EQ(copy.min_p, 0.1);
-  ConfigFile::parse("sequence_biases: [{tokens: [5, 6], bias: 2.5}, {tokens: [7]}]\nmax_length: 9\nseed: -1\n",
-                    "test")
+  ConfigFile::parse(
+      "sequence_biases: [{tokens: [5, 6], bias: 2.5}, {tokens: [7]}]\nmax_length: 9\nseed: -1\n", "test")
       .read(config);
   ConfigFile::parse(dump_config(config), "dump").read(copy);
   ASSERT_EQ(copy.sequence_biases.size(), 2U);

@@ -1,5 +1,4 @@
 #include "generation/rules/logits_processors.h"
-#include "generation/rules/repetition.h"
 
 #include <limits>
 #include <vector>
@@ -7,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/types.h>
+
+#include "generation/rules/repetition.h"
 
 namespace zoo {
 namespace {

@@ -482,9 +482,7 @@ TEST(ForeignRowsOfAMatrix, AreWhereTheRulesPutThem) {
 TEST_F(TensorsOfOthers, AreCreatedWhereTheyMayBeAbsent) {
   const auto body = mapping().imported(file({{"LayerNorm.weight", torch::ones({2})}}));
   EXPECT_TRUE(body->tensor("bias").equal(torch::zeros({2})));
-  EXPECT_THAT(message_of<CheckpointError>([&] {
-                mapping().imported(file({{"bias", torch::ones({2})}}));
-              }),
+  EXPECT_THAT(message_of<CheckpointError>([&] { mapping().imported(file({{"bias", torch::ones({2})}})); }),
               HasSubstr("it has no tensor 'LayerNorm.weight'"));
 }
 

@@ -345,6 +345,7 @@ std::vector<std::string> cases() {
                                 {"longformer", 3},
                                 {"esm", 5},
                                 {"vit", 2},
+                                {"ijepa", 2},
                                 {"detr", 3},
                                 {"whisper", 2}});
   names.insert(names.end(), others.begin(), others.end());
@@ -397,9 +398,9 @@ class ExportsOfVersion : public ForeignExports, public ::testing::WithParamInter
 std::string checked(const std::filesystem::path& originals, const std::filesystem::path& exports,
                     const std::filesystem::path& log, Transformers version) {
   const auto folder = std::filesystem::absolute(__FILE__).parent_path();
-  const std::string command = environment_of(version) + "'" + reference_python() + "' '" + (folder / "check_exports.py").string() +
-                              "' '" + originals.string() + "' '" + exports.string() + "' >'" + log.string() +
-                              "' 2>/dev/null";
+  const std::string command = environment_of(version) + "'" + reference_python() + "' '" +
+                              (folder / "check_exports.py").string() + "' '" + originals.string() + "' '" +
+                              exports.string() + "' >'" + log.string() + "' 2>/dev/null";
   EXPECT_EQ(std::system(command.c_str()), 0);
   std::ostringstream text;
   text << std::ifstream(log).rdbuf();
@@ -439,7 +440,8 @@ TEST_F(ForeignExports, MakeTheVectorsOfSentenceTransformers) {
       const auto run = Run::open(place / name);
       const auto options = embed_options(run);
       EXPECT_EQ(options.max_length, 32);
-      expect_close(embed(run.model(), run.tokenizer(), texts, options).vectors, expected, "vectors", kTolerance);
+      expect_close(embed(run.model(), run.tokenizer(), texts, options).vectors, expected, "vectors",
+                   kTolerance);
     }
   }
 }

@@ -773,31 +773,41 @@ def with_stored_positions(out, name, config):
     save_file(tensors, path, {"format": "pt"})
 
 
-def vit(out):
-    from transformers import ViTConfig, ViTForImageClassification, ViTImageProcessor
+def picture_classifiers(out, name, config_class, model_class, body):
+    from transformers import ViTImageProcessor
 
     for seed in range(2):
-        draw = random.Random(f"vit {seed}")
-        config = ViTConfig(
+        draw = random.Random(f"{name} {seed}")
+        config = config_class(
             **encoder_shape(draw), image_size=[12, 15][seed], patch_size=[4, 3][seed], num_channels=3,
             qkv_bias=bool(seed % 2 == 0), **LABELS,
         )  # fmt: skip
         torch.manual_seed(seed)
-        model = random_weights(ViTForImageClassification._from_config(config, attn_implementation="eager"))
-        directory = out / f"vit_{seed}"
+        model = random_weights(model_class._from_config(config, attn_implementation="eager"))
+        directory = out / f"{name}_{seed}"
         model.to([torch.float32, torch.bfloat16][seed]).save_pretrained(directory)
         ViTImageProcessor(size={"height": config.image_size, "width": config.image_size}).save_pretrained(directory)
-        model = ViTForImageClassification.from_pretrained(
-            directory, dtype=torch.float32, attn_implementation="eager"
-        ).eval()
+        model = model_class.from_pretrained(directory, dtype=torch.float32, attn_implementation="eager").eval()
         images = torch.randn(B, 3, config.image_size, config.image_size)
         with torch.no_grad():
             result = model(images, output_hidden_states=True, output_attentions=True)
-            hidden = model.vit.layernorm(result.hidden_states[-1])
+            hidden = getattr(model, body).layernorm(result.hidden_states[-1])
         tensors = {
             "images": images, "logits": result.logits, "hidden": hidden, "maps": torch.stack(result.attentions)
         }  # fmt: skip
-        save_file({key: contiguous(value) for key, value in tensors.items()}, out / f"vit_{seed}.safetensors")
+        save_file({key: contiguous(value) for key, value in tensors.items()}, out / f"{name}_{seed}.safetensors")
+
+
+def vit(out):
+    from transformers import ViTConfig, ViTForImageClassification
+
+    picture_classifiers(out, "vit", ViTConfig, ViTForImageClassification, "vit")
+
+
+def ijepa(out):
+    from transformers import IJepaConfig, IJepaForImageClassification
+
+    picture_classifiers(out, "ijepa", IJepaConfig, IJepaForImageClassification, "ijepa")
 
 
 def random_norms(model):
@@ -1026,7 +1036,7 @@ def as_published(out):
 
 CASES = [
     gpt2, llama, mistral, qwen, gemma, decoder_classifiers, bert, roberta, big_bird, distilbert, token_classifiers,
-    sentence_vectors, longformer, esm, t5, bart, bart_classifier, marian, vit, detr, whisper, as_published,
+    sentence_vectors, longformer, esm, t5, bart, bart_classifier, marian, vit, detr, whisper, as_published, ijepa,
 ]  # fmt: skip
 
 # What the table of docs/hub.md says of a family beside what is compared; made by scripts/make_hub_table.py.

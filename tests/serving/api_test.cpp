@@ -448,8 +448,8 @@ TEST_F(ApiTest, IdsAreReadAsTheyAre) {
   EXPECT_EQ(of_ids["usage"]["prompt_tokens"], 3);
   EXPECT_EQ(of_ids["usage"], of_text["usage"]);
   for (size_t i = 0; i < of_text["data"][0]["embedding"].size(); ++i) {
-    EXPECT_NEAR(of_ids["data"][0]["embedding"][i].get<double>(), of_text["data"][0]["embedding"][i].get<double>(),
-                1e-6);
+    EXPECT_NEAR(of_ids["data"][0]["embedding"][i].get<double>(),
+                of_text["data"][0]["embedding"][i].get<double>(), 1e-6);
   }
   EXPECT_EQ(client.post("/v1/embeddings", {{"model", "writer"}, {"input", {1, 100000}}}).status, 400);
   EXPECT_EQ(client.post("/v1/embeddings", {{"model", "writer"}, {"input", {-1}}}).status, 400);

@@ -31,8 +31,7 @@ OrderedJson split(OrderedJson pattern, const char* behavior) {
 }
 
 OrderedJson metaspace(const char* replacement, const char* scheme) {
-  return {
-      {"type", "Metaspace"}, {"replacement", replacement}, {"prepend_scheme", scheme}, {"split", false}};
+  return {{"type", "Metaspace"}, {"replacement", replacement}, {"prepend_scheme", scheme}, {"split", false}};
 }
 
 bool reads_masks(const ExportedPieces& exported) {
@@ -43,7 +42,7 @@ bool reads_masks(const ExportedPieces& exported) {
 /// told from the first line of all: see pre_tokenizer_of().
 const char* line_start(const ExportedPieces& exported) {
   if (reads_masks(exported)) return R"((?<=\n)(?=[^\n]))";
-  return exported.has_line_break ? R"((?<![^\n])(?=[^\n]))" : R"((?<![\s\S])(?=[\s\S]))";
+  return exported.has_line_break ? kLineStart : kTextStart;
 }
 
 OrderedJson normalizer_of(const ExportedPieces& exported) {
@@ -59,8 +58,8 @@ OrderedJson normalizer_of(const ExportedPieces& exported) {
     steps.push_back(replace(regex(" {2,}"), " "));
   }
   // From the end, so that no character is hidden twice.
-  for (size_t i = exported.hiding.size(); i-- > 1;)
-    steps.push_back(replace(literal(exported.hiding[i - 1]), exported.hiding[i].c_str()));
+  for (size_t i = exported.hides_marks ? kHiding.size() : 0; i-- > 1;)
+    steps.push_back(replace(literal(kHiding.at(i - 1)), kHiding.at(i)));
   steps.push_back(replace(literal(" "), kMark));
   const bool has_lines = exported.has_line_break || !reads_masks(exported);
   if (exported.marks == MarkedPlaces::lines && has_lines)
@@ -97,14 +96,14 @@ OrderedJson pre_tokenizer_of(const ExportedPieces& exported) {
 }
 
 OrderedJson decoder_of(const ExportedPieces& exported) {
-  OrderedJson steps = OrderedJson::array(
-      {replace(literal(kMark), " "), {{"type", "ByteFallback"}}, {{"type", "Fuse"}}});
+  OrderedJson steps =
+      OrderedJson::array({replace(literal(kMark), " "), {{"type", "ByteFallback"}}, {{"type", "Fuse"}}});
   if (exported.marks == MarkedPlaces::text)
     steps.push_back({{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}});
   if (exported.marks == MarkedPlaces::lines)
     steps.push_back(replace(regex(exported.has_line_break ? R"((?<![^\n]) )" : R"((?<![\s\S]) )"), ""));
-  for (size_t i = 1; i < exported.hiding.size(); ++i)
-    steps.push_back(replace(literal(exported.hiding[i]), exported.hiding[i - 1].c_str()));
+  for (size_t i = 1; exported.hides_marks && i < kHiding.size(); ++i)
+    steps.push_back(replace(literal(kHiding.at(i)), kHiding.at(i - 1)));
   return {{"type", "Sequence"}, {"decoders", std::move(steps)}};
 }
 
@@ -171,8 +170,7 @@ std::map<std::string, std::string> export_pieces(const ExportedPieces& exported)
       {"version", "1.0"},
       {"truncation", nullptr},
       {"padding", nullptr},
-      {"added_tokens",
-       added_tokens_of(exported.special, exported.frame, BlanksBeforeMask::belong_to_mask)},
+      {"added_tokens", added_tokens_of(exported.special, exported.frame, BlanksBeforeMask::belong_to_mask)},
       {"normalizer", normalizer_of(exported)},
       {"pre_tokenizer", pre_tokenizer_of(exported)},
       {"post_processor", post_processor_of(exported.frame, name_of)},

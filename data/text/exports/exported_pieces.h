@@ -2,6 +2,7 @@
 // A model of SentencePiece as the files from which Hugging Face transformers makes a tokenizer with the same
 // ids.
 
+#include <array>
 #include <map>
 #include <string>
 #include <vector>
@@ -25,6 +26,14 @@ enum class MarkedPlaces { lines, nothing, text };
 /// Whether several blanks are one, and none at the ends.
 enum class SeveralBlanks { stay, are_one };
 
+/// How characters that SentencePiece would take for blanks are hidden in a text: each of these becomes the
+/// next one. The last two are no characters, so every character has a stand-in of its own.
+inline constexpr auto kHiding =
+    std::to_array<const char*>({"\xE2\x96\x81", "\xF4\x8F\xBF\xBD", "\xF4\x8F\xBF\xBE", "\xF4\x8F\xBF\xBF"});
+/// The patterns for the places of marks in a tokenizer.json: where a text begins that is not empty, or a
+/// line.
+inline constexpr const char *kTextStart = R"((?<![\s\S])(?=[\s\S]))", *kLineStart = R"((?<![^\n])(?=[^\n]))";
+
 struct ExportedPieces {
   std::vector<ExportedPiece> pieces;  // by id
   SentencePieceModel algorithm = SentencePieceModel::unigram;
@@ -36,8 +45,8 @@ struct ExportedPieces {
   SeveralBlanks blanks = SeveralBlanks::stay;
   /// Whether the line break is a token, so that lines are encoded one by one.
   bool has_line_break = false;
-  /// How characters that SentencePiece takes for blanks are hidden, each by the next one.
-  std::vector<std::string> hiding;
+  /// Whether characters are hidden as kHiding says.
+  bool hides_marks = false;
   LetterCase letters = LetterCase::as_written;
   TextFrame frame = {};
 };

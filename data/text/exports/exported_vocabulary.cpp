@@ -60,8 +60,7 @@ bool is_frame_of_encoder(const TextFrame& frame, const std::vector<ExportedToken
 
 OrderedJson added_tokens_of(const std::vector<ExportedToken>& tokens, const TextFrame& frame,
                             BlanksBeforeMask blanks) {
-  const bool takes_blanks =
-      blanks == BlanksBeforeMask::belong_to_mask && is_frame_of_encoder(frame, tokens);
+  const bool takes_blanks = blanks == BlanksBeforeMask::belong_to_mask && is_frame_of_encoder(frame, tokens);
   OrderedJson added = OrderedJson::array();
   for (const auto& token : tokens) {
     added.push_back({{"id", token.id},
@@ -118,16 +117,16 @@ OrderedJson post_processor_of(const TextFrame& frame, const std::function<std::s
 std::map<std::string, std::string> export_vocabulary(const ExportedVocabulary& vocabulary) {
   const auto name_of = [&](int64_t id) { return vocabulary.special.at(static_cast<size_t>(id)).content; };
   const bool folds = vocabulary.letters == LetterCase::folded;
-  const OrderedJson tokenizer{{"version", "1.0"},
-                              {"truncation", nullptr},
-                              {"padding", nullptr},
-                              {"added_tokens", added_tokens_of(vocabulary.special, vocabulary.frame,
-                                                                 BlanksBeforeMask::stay)},
-                              {"normalizer", folds ? OrderedJson{{"type", "Lowercase"}} : OrderedJson()},
-                              {"pre_tokenizer", pre_tokenizer_of(vocabulary.kind)},
-                              {"post_processor", post_processor_of(vocabulary.frame, name_of)},
-                              {"decoder", decoder_of(vocabulary.kind)},
-                              {"model", model_of(vocabulary)}};
+  const OrderedJson tokenizer{
+      {"version", "1.0"},
+      {"truncation", nullptr},
+      {"padding", nullptr},
+      {"added_tokens", added_tokens_of(vocabulary.special, vocabulary.frame, BlanksBeforeMask::stay)},
+      {"normalizer", folds ? OrderedJson{{"type", "Lowercase"}} : OrderedJson()},
+      {"pre_tokenizer", pre_tokenizer_of(vocabulary.kind)},
+      {"post_processor", post_processor_of(vocabulary.frame, name_of)},
+      {"decoder", decoder_of(vocabulary.kind)},
+      {"model", model_of(vocabulary)}};
   return {{"tokenizer.json", tokenizer.dump(2) + "\n"},
           {"tokenizer_config.json", config_of(vocabulary.special, vocabulary.frame).dump(2) + "\n"}};
 }

@@ -35,7 +35,8 @@ nlohmann::ordered_json added_tokens_of(const std::vector<ExportedToken>& tokens,
 /// Whether an encoder reads texts in this frame, in which people write masks: it has the classifying or the
 /// separating token.
 bool is_frame_of_encoder(const TextFrame& frame, const std::vector<ExportedToken>& tokens);
-/// What a model with texts in this frame reads: `token_type_ids` too if the second text has a segment of its own.
+/// What a model with texts in this frame reads: `token_type_ids` too if the second text has a segment of its
+/// own.
 nlohmann::ordered_json model_input_names_of(const TextFrame& frame);
 /// tokenizer_config.json: the class, the roles of the tokens.
 nlohmann::ordered_json config_of(const std::vector<ExportedToken>& tokens, const TextFrame& frame);

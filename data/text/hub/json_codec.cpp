@@ -58,8 +58,8 @@ bool adds_by_flags(const TokenizerSettings& settings) {
 /// What classes of transformers change in a tokenizer.json that they load.
 void adapt_to_class(SpecJson& document, const TokenizerSettings& settings) {
   if (!settings.has_config) return;
-  const bool is_general = settings.type.empty() || settings.type == "PreTrainedTokenizer" ||
-                          settings.type == "TokenizersBackend";
+  const bool is_general =
+      settings.type.empty() || settings.type == "PreTrainedTokenizer" || settings.type == "TokenizersBackend";
   const auto cut = document.find("pre_tokenizer");
   const bool has_bytes = cut != document.end() && has_part(*cut, "ByteLevel", "pretokenizers");
   if (cut != document.end() && is_of_type(*cut, "ByteLevel") && cut->contains("add_prefix_space") &&

@@ -115,8 +115,8 @@ void read_further(const SpecJson& from, const std::vector<OrderedKey>& order,
     to.named.emplace_back(key, special_token(value, known));
   };
   for (const auto& key : order) {
-    if (const auto value = from.find(key.key); key.object.empty() && value != from.end() &&
-                                               !is_role(key.key) && names_token(key.key, *value))
+    if (const auto value = from.find(key.key);
+        key.object.empty() && value != from.end() && !is_role(key.key) && names_token(key.key, *value))
       name(key.key, *value);
   }
   for (const char* const object : {"extra_special_tokens", "model_specific_special_tokens"}) {
@@ -195,8 +195,7 @@ void read_all(const std::map<std::string, std::string>& files, TokenizerSettings
       settings.added[id_of_key(key)] = std::move(token);
     }
   }
-  if (settings.has_config)
-    read_tokens(settings.config, files.at("tokenizer_config.json"), known, settings);
+  if (settings.has_config) read_tokens(settings.config, files.at("tokenizer_config.json"), known, settings);
   if (lists_added) return;
   // Older directories.
   if (const auto map = json_file(files, "special_tokens_map.json"); !map.is_null()) {

@@ -137,14 +137,14 @@ constexpr auto harmless_keys = std::to_array<std::string_view>({
 });
 
 /// Classes that put a language's tokens around texts.
-constexpr auto classes_of_languages = std::to_array<std::string_view>(
-    {"MBartTokenizer", "MBart50Tokenizer", "M2M100Tokenizer", "NllbTokenizer", "PLBartTokenizer",
-     "SeamlessM4TTokenizer", "SMALL100Tokenizer"});
+constexpr auto classes_of_languages =
+    std::to_array<std::string_view>({"MBartTokenizer", "MBart50Tokenizer", "M2M100Tokenizer", "NllbTokenizer",
+                                     "PLBartTokenizer", "SeamlessM4TTokenizer", "SMALL100Tokenizer"});
 
 [[noreturn]] void refuse_key(std::string_view key, const SpecJson& value, std::string_view reason) {
-  throw DataError(fmt::format(
-      "tokenizer_config.json: {}: {} {}", excerpt(key, 60),
-      excerpt(value.dump(-1, ' ', false, SpecJson::error_handler_t::replace), 60), reason));
+  throw DataError(fmt::format("tokenizer_config.json: {}: {} {}", excerpt(key, 60),
+                              excerpt(value.dump(-1, ' ', false, SpecJson::error_handler_t::replace), 60),
+                              reason));
 }
 
 /// Whether a key is about something that only some files or classes read, and asks for nothing there.

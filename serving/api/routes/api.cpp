@@ -41,7 +41,8 @@ std::string method_for(const HttpRequest& request) {
   return request.method == "HEAD" ? "GET" : request.method;
 }
 
-/// Whether a media type is application/json in any case, with or without parameters such as charset (RFC 9110).
+/// Whether a media type is application/json in any case, with or without parameters such as charset (RFC
+/// 9110).
 bool is_json(std::string_view media_type) {
   media_type = media_type.substr(0, media_type.find(';'));
   while (media_type.ends_with(' ') || media_type.ends_with('\t')) media_type.remove_suffix(1);

@@ -96,8 +96,8 @@ void answer_attention(const ApiContext& context, const ApiCall& call) {
                       if (!text) {
                         served.require(Ability::predict_image);
                         return with_files({picture}, [&](const std::vector<std::string>& files) {
-                          return CountedAnswer{
-                              .document = attention_json(image_attention_report(served.run(), files.front()))};
+                          return CountedAnswer{.document = attention_json(
+                                                   image_attention_report(served.run(), files.front()))};
                         });
                       }
                       if (!served.card().max_length) throw ApiError(400, "this model reads pictures", "text");

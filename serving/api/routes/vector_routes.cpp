@@ -72,7 +72,8 @@ struct Embedding {
     const auto tokens = next_tokens(model, options);
     const auto vectors = embed(model.model(), model.tokenizer(), tokens, options);
     if (dimensions && *dimensions != vectors.size(1))
-      throw ApiError(400, fmt::format("dimensions: this model's vectors have {}", vectors.size(1)), "dimensions");
+      throw ApiError(400, fmt::format("dimensions: this model's vectors have {}", vectors.size(1)),
+                     "dimensions");
     for (size_t i = 0; i < tokens.rows.size(); ++i) {
       data.push_back({{"object", "embedding"},
                       {"index", data.size()},
