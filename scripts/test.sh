@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Sets up, builds and runs every test. Arguments go to ctest: scripts/test.sh -R parity
+# Sets up, builds and runs the tests. Other arguments go to ctest: scripts/test.sh -R parity
+# --long, as the first argument, adds the tests with the label "long", which take minutes and need no daily run.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/setup.sh --tests
@@ -8,8 +9,13 @@ export ZOO_REQUIRE_REFERENCES=1  # setup.sh has installed the references, so a s
 export ZOO_DATA_MIRROR=${ZOO_DATA_MIRROR:-$([ -d ../shared/data ] && cd ../shared/data && pwd || true)}
 log=build/release/Testing/Temporary/LastTest.log
 rm -f "$log"
+selection=(-LE '^long$')
+if [ "${1-}" = --long ]; then
+  selection=()
+  shift
+fi
 status=0
-ctest --preset release --parallel "$(nproc)" "$@" || status=$?
+ctest --preset release "${selection[@]}" --parallel "$(nproc)" "$@" || status=$?
 # An entry of ctest is a suite of tests; the log of their output has each test.
 [ ! -f "$log" ] || awk '
   /^\[  PASSED  \] [0-9]+ test/ { passed += $4 }

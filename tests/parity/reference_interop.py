@@ -995,11 +995,12 @@ def whisper(out):
         save_file({key: contiguous(value) for key, value in tensors.items()}, out / f"{name}.safetensors")
 
 
-def stored_as(out, name, original, *, rename=lambda name: name, without=(), more=None, config=None):
-    """The directory `original`, whose model computes the same, in another form of its tensors and its config.json."""
+def stored_as(out, name, original, *, rename=lambda name: name, without=(), more=None, config=None, outputs=lambda name: True):
+    """The directory `original`, whose model computes the same `outputs`, in another form of its tensors and its config.json."""
     directory = out / name
     shutil.copytree(out / original, directory)
-    shutil.copy(out / f"{original}.safetensors", out / f"{name}.safetensors")
+    known = load_file(out / f"{original}.safetensors")
+    save_file({key: value for key, value in known.items() if outputs(key)}, out / f"{name}.safetensors")
     tensors = {}
     for path in list(directory.glob("*.safetensors*")):
         if path.suffix == ".safetensors":
@@ -1031,12 +1032,16 @@ def as_published(out):
     stored_as(out, "bart_published_0", "bart_2", rename=lambda name: name.removeprefix("model."),
               without=["final_logits_bias", "lm_head"], more=version, config={"architectures": ["BartModel"]})  # fmt: skip
     stored_as(out, "t5_published_0", "t5_0", config={"architectures": ["T5WithLMHeadModel"]})
+    # Only the body of I-JEPA is published. Others learn its classifier.
+    stored_as(out, "ijepa_published_0", "ijepa_0", rename=lambda name: name.removeprefix("ijepa."),
+              without=["classifier"], config={"architectures": ["IJepaModel"]},
+              outputs=lambda name: name != "logits")  # fmt: skip
     stored_as(out, "qwen2_published_0", "qwen2_0", config={"use_mrope": False})
 
 
 CASES = [
     gpt2, llama, mistral, qwen, gemma, decoder_classifiers, bert, roberta, big_bird, distilbert, token_classifiers,
-    sentence_vectors, longformer, esm, t5, bart, bart_classifier, marian, vit, detr, whisper, as_published, ijepa,
+    sentence_vectors, longformer, esm, t5, bart, bart_classifier, marian, vit, ijepa, detr, whisper, as_published,
 ]  # fmt: skip
 
 # What the table of docs/hub.md says of a family beside what is compared; made by scripts/make_hub_table.py.
