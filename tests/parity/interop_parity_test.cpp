@@ -361,6 +361,7 @@ std::vector<std::string> opened() {
                                 {"esm_published", 1},
                                 {"bart_published", 1},
                                 {"t5_published", 1},
+                                {"ijepa_published", 1},
                                 {"qwen2_published", 1}});
   names.insert(names.end(), others.begin(), others.end());
   return names;

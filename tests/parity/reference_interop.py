@@ -995,12 +995,12 @@ def whisper(out):
         save_file({key: contiguous(value) for key, value in tensors.items()}, out / f"{name}.safetensors")
 
 
-def stored_as(out, name, original, *, rename=lambda name: name, without=(), more=None, config=None, outputs=lambda name: True):
-    """The directory `original`, whose model computes the same `outputs`, in another form of its tensors and its config.json."""
+def stored_as(out, name, original, *, rename=lambda name: name, without=(), more=None, config=None, outputs=lambda known: {}):
+    """The directory `original`, whose model computes the same but for `outputs`, in another form of its files."""
     directory = out / name
     shutil.copytree(out / original, directory)
     known = load_file(out / f"{original}.safetensors")
-    save_file({key: value for key, value in known.items() if outputs(key)}, out / f"{name}.safetensors")
+    save_file(known | outputs(known), out / f"{name}.safetensors")
     tensors = {}
     for path in list(directory.glob("*.safetensors*")):
         if path.suffix == ".safetensors":
@@ -1035,7 +1035,7 @@ def as_published(out):
     # Only the body of I-JEPA is published. Others learn its classifier.
     stored_as(out, "ijepa_published_0", "ijepa_0", rename=lambda name: name.removeprefix("ijepa."),
               without=["classifier"], config={"architectures": ["IJepaModel"]},
-              outputs=lambda name: name != "logits")  # fmt: skip
+              outputs=lambda known: {"logits": known["hidden"].mean(1)})  # fmt: skip
     stored_as(out, "qwen2_published_0", "qwen2_0", config={"use_mrope": False})
 
 
