@@ -2,6 +2,7 @@
 // The factorised patterns of the Sparse Transformer (Child et al. 2019), and the blocks of BigBird (Zaheer et
 // al. 2020).
 
+#include <torch/arg.h>
 #include <torch/types.h>
 
 #include "layers/patterns/attention_pattern.h"

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include <torch/arg.h>
 #include <torch/types.h>
 
 #include "layers/patterns/attention_pattern.h"
