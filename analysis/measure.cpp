@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include <ATen/Parallel.h>
 #include <fmt/format.h>
 #include <torch/types.h>
 #include <torch/utils.h>

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <vector>
 
+#include <ATen/Parallel.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <torch/types.h>

@@ -1,5 +1,6 @@
 #include "training/gradients/gradient_accumulator.h"
 
+#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 #include <torch/types.h>
 #include <torch/utils.h>

@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include <ATen/Parallel.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/types.h>
