@@ -35,11 +35,8 @@ Decoded decode_one(std::string_view text) {
 }
 
 std::string comparable(std::string_view name) {
-  std::string result(name);
-  for (char& c : result) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-    if (c == '-') c = '_';
-  }
+  std::string result = ascii_lower(name);
+  std::ranges::replace(result, '-', '_');
   return result;
 }
 
@@ -54,6 +51,12 @@ bool has_word(std::string_view whole, std::string_view part) {
 }
 
 }  // namespace
+
+std::string ascii_lower(std::string_view text) {
+  std::string result(text);
+  for (char& c : result) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  return result;
+}
 
 std::optional<size_t> find_invalid_utf8(std::string_view text) {
   for (size_t at = 0; at < text.size();) {

@@ -30,6 +30,9 @@ size_t byte_of_code_point(std::string_view text, size_t index);
 /// The UTF-8 of `code_points`. Throws DataError for a surrogate or a value beyond U+10FFFF.
 std::string encode_utf8(std::u32string_view code_points);
 
+/// `text` with A to Z in lower case. Every other byte stays as it is, whatever the locale.
+std::string ascii_lower(std::string_view text);
+
 /// Number of insertions, deletions, substitutions and swaps of neighbours that lead from `a` to `b`, in bytes
 /// (Damerau-Levenshtein, optimal string alignment).
 size_t edit_distance(std::string_view a, std::string_view b);

@@ -23,7 +23,7 @@ struct ImportedRun {
 ImportedRun import_run(const std::filesystem::path& dir, const std::filesystem::path& run_dir,
                        const std::filesystem::path& base = {});
 
-/// What of a run is written.
+/// The part of a run that an export writes.
 enum class ExportedPart {
   model,    // all weights, with adapters merged into them
   adapter,  // the adapters of training.lora and what else the run has trained

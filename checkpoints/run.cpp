@@ -1,5 +1,6 @@
 #include "checkpoints/run.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <utility>
@@ -50,19 +51,31 @@ PixelStatistics read_pixels(const fs::path& path) {
   }
 }
 
+/// Makes `data` name the columns of a table of examples for `task`.
+void follow_columns(const std::vector<std::string>& header, const Task& task, DataConfig& data) {
+  // A model that may read pairs reads them where a table has them.
+  const auto pair = task.pairs() == PairUse::possible ? find_pair_columns(header) : std::nullopt;
+  if (pair) {
+    data.text_column = {pair->first};
+    data.pair_column = {pair->second};
+    if (pair->label) data.label_column = *pair->label;
+    return;
+  }
+  const auto& type = task_type(task.experiment());
+  const bool labels_texts = type.needs_labels() && type.predicts_from == PredictionInput::text;
+  if (!labels_texts || std::ranges::find(header, data.label_column) != header.end()) return;
+  if (const auto columns = find_labelled_columns(header); columns && columns->second.empty()) {
+    data.text_column = {columns->text};
+    data.label_column = columns->label;
+  }
+}
+
 /// The same task with `files` as its test data.
 std::unique_ptr<Task> task_over(const std::vector<std::string>& files, const Task& task) {
   Experiment experiment = task.experiment();
   auto& data = experiment.data;
   data.test.assign(files.begin(), files.end());
-  // A model that may read pairs reads them where a table has them.
-  if (task.pairs() == PairUse::possible && is_table(files.front())) {
-    if (const auto pair = find_pair_columns(columns_of_table(data_path(data.test.front())))) {
-      data.text_column = {pair->first};
-      data.pair_column = {pair->second};
-      if (pair->label) data.label_column = *pair->label;
-    }
-  }
+  if (is_table(files.front())) follow_columns(columns_of_table(data_path(data.test.front())), task, data);
   return open_task(experiment, task.vocabulary());
 }
 

@@ -102,24 +102,7 @@ std::string training_yaml(int64_t n_examples, int64_t batch_size, const Effort& 
 
 // ---- tables
 
-struct Columns {
-  std::string text, label;
-  std::string second = {};  // of pairs of texts
-};
-
-std::optional<std::string> text_column_of(const std::vector<std::string>& header) {
-  return find_column(header, {"text", "sentence", "review", "comment", "content", "message", "title"});
-}
-
-std::optional<std::string> label_column_of(const std::vector<std::string>& header) {
-  const auto found =
-      find_column(header, {"label", "class", "category", "sentiment", "rating", "target", "labels"});
-  // In a table with more columns these are often facts about its texts, and not what is to be learnt.
-  if (found || header.size() > 2) return found;
-  return find_column(header, {"tags", "genres", "topics", "categories", "score", "similarity", "stars"});
-}
-
-Columns columns_of(const fs::path& file) {
+LabelledColumns columns_of(const fs::path& file) {
   const auto header = columns_of_table(file);
   if (header.size() < 2) {
     const bool has_commas = header.front().find_first_of(",;") != std::string::npos;
@@ -128,15 +111,7 @@ Columns columns_of(const fs::path& file) {
                                            : "a table of texts and their labels has two columns or more, "
                                              "separated by tabs, and a header"));
   }
-  if (const auto pair = find_pair_columns(header); pair && pair->label)
-    return {.text = pair->first, .label = *pair->label, .second = pair->second};
-  auto text = text_column_of(header);
-  auto label = label_column_of(header);
-  if (header.size() == 2) {
-    if (text && !label) label = header[0] == *text ? header[1] : header[0];
-    if (label && !text) text = header[0] == *label ? header[1] : header[0];
-  }
-  if (text && label) return {.text = *text, .label = *label};
+  if (const auto columns = find_labelled_columns(header)) return *columns;
   throw DataError(fmt::format(
       "{}:1: no column is called text or label; there are: {}: name them with data.text_column, for pairs of "
       "texts also data.pair_column, and data.label_column in a configuration",
@@ -263,7 +238,7 @@ std::optional<TextRecipe> recipe_for_examples(const std::vector<fs::path>& files
   if (!is_own_table(file) || read_own_rows(file)) return std::nullopt;
   if (is_table(file)) {
     const auto header = columns_of_table(file);
-    const auto label = label_column_of(header);
+    const auto label = find_label_column(header);
     if (label && std::ranges::find(header, "image") != header.end()) return recipe_for_pictures(file, label);
   }
   return recipe_for_table(file);
@@ -273,8 +248,8 @@ std::optional<OwnRows> read_own_rows(const fs::path& file) {
   if (!is_table(file) || table_form(file) == TableForm::tsv) return std::nullopt;
   const auto header = columns_of_table(file);
   if (std::ranges::find(header, "messages") != header.end()) return OwnRows{.conversations = true};
-  const auto text = text_column_of(header);
-  if (!text || label_column_of(header)) return std::nullopt;
+  const auto text = find_text_column(header);
+  if (!text || find_label_column(header)) return std::nullopt;
   return OwnRows{.text_column = *text};
 }
 

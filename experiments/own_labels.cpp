@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "data/files/tables.h"
 #include "data/text/tagging/tagged_texts.h"
 #include "io/json_document.h"
@@ -14,9 +15,8 @@ namespace zoo {
 namespace {
 
 /// Whether a name, whatever the case of its letters, is one of these.
-bool is_called(std::string name, std::initializer_list<std::string_view> names) {
-  for (char& c : name) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-  return std::ranges::find(names, name) != names.end();
+bool is_called(std::string_view name, std::initializer_list<std::string_view> names) {
+  return std::ranges::find(names, ascii_lower(name)) != names.end();
 }
 
 bool is_list(std::string_view field) { return field.starts_with('[') && field.ends_with(']'); }

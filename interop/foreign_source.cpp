@@ -93,7 +93,7 @@ ForeignSource open_adapter(const fs::path& dir, ForeignParts parts, const fs::pa
   const auto text = source.files.find("config.json");
   auto config =
       text == source.files.end() ? nlohmann::json() : parse_foreign_json(source.config_place, text->second);
-  // What else is wrong with config.json is found when the model is read.
+  // Other mistakes in config.json are found when the model is read.
   const auto type = config.is_object() ? config.value("model_type", nlohmann::json()) : nlohmann::json();
   if (const auto* const family = type.is_string() ? find_foreign_family(type.get<std::string>()) : nullptr) {
     follow_adapter(adapter, (dir / kAdapterConfig).string(), *family, config);

@@ -20,7 +20,8 @@ struct ForeignSource {
   std::string config_place;
   std::map<std::string, std::string> files = {};  // by the names of transformers
   std::shared_ptr<const TensorSource> tensors = {};
-  /// What changes the tensors. config.json then is the base's for the adapter's task.
+  /// The adapter that changes the tensors, if there is one. `files` then has the config.json of the base,
+  /// with the class for the adapter's task.
   std::optional<Adapter> adapter = {};
 };
 

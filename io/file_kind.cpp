@@ -1,22 +1,12 @@
 #include "io/file_kind.h"
 
 #include <algorithm>
-#include <cctype>
 
 #include "base/text.h"
 
 namespace zoo {
-namespace {
-
-std::string in_small_letters(std::string text) {
-  std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::tolower(c); });
-  return text;
-}
-
-}  // namespace
-
 bool has_extension(const std::filesystem::path& name, std::initializer_list<std::string_view> extensions) {
-  return std::ranges::find(extensions, in_small_letters(name.extension().string())) != extensions.end();
+  return std::ranges::find(extensions, ascii_lower(name.extension().string())) != extensions.end();
 }
 
 std::optional<std::string> stray_content(std::string_view head) {
@@ -27,7 +17,7 @@ std::optional<std::string> stray_content(std::string_view head) {
   auto text = without_byte_order_mark(head.substr(0, kStrayHead));
   text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
   constexpr size_t length_of_start = 14;
-  const auto start = in_small_letters(std::string(text.substr(0, length_of_start)));
+  const auto start = ascii_lower(text.substr(0, length_of_start));
   if (start.starts_with("<!doctype html") || start.starts_with("<html"))
     return "a page of HTML in place of the file: take the address under `resolve`, not `blob`, or log in, "
            "and "

@@ -58,8 +58,8 @@ class Task {
   /// The batches of a split: shuffled for train, in the order of the text for the others. Throws DataError.
   BatchSource& batches(Split split);
 
-  /// What the outputs are best before anything is learnt, (C): of a task that predicts numbers the mean of
-  /// its training targets, once batches(Split::train) are open. By default undefined.
+  /// The best outputs before anything is learnt, (C). A task that predicts numbers has the mean of its
+  /// training targets, once batches(Split::train) are open. Other tasks have none (undefined).
   const torch::Tensor& mean_target() const { return mean_target_; }
 
   /// Scores `model` on a split without dropout. The result always has `loss`; a task adds its own metrics,

@@ -3,24 +3,28 @@
 #include <array>
 #include <utility>
 
+#include "base/text.h"
+
 namespace zoo {
-namespace {
-
-std::string in_lower_case(std::string text) {
-  for (char& c : text) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-  return text;
-}
-
-}  // namespace
-
 std::optional<std::string> find_column(const std::vector<std::string>& header,
                                        std::initializer_list<std::string_view> usual) {
   for (const auto name : usual) {
     for (const auto& column : header) {
-      if (in_lower_case(column) == name) return column;
+      if (ascii_lower(column) == name) return column;
     }
   }
   return std::nullopt;
+}
+
+std::optional<std::string> find_text_column(const std::vector<std::string>& header) {
+  return find_column(header, {"text", "sentence", "review", "comment", "content", "message", "title"});
+}
+
+std::optional<std::string> find_label_column(const std::vector<std::string>& header) {
+  const auto found =
+      find_column(header, {"label", "class", "category", "sentiment", "rating", "target", "labels"});
+  if (found || header.size() > 2) return found;
+  return find_column(header, {"tags", "genres", "topics", "categories", "score", "similarity", "stars"});
 }
 
 std::optional<PairColumns> find_pair_columns(const std::vector<std::string>& header) {
@@ -48,6 +52,19 @@ std::optional<PairColumns> find_pair_columns(const std::vector<std::string>& hea
                                                      "similarity", "similarity_score", "relatedness_score"})};
   }
   return std::nullopt;
+}
+
+std::optional<LabelledColumns> find_labelled_columns(const std::vector<std::string>& header) {
+  if (const auto pair = find_pair_columns(header); pair && pair->label)
+    return LabelledColumns{.text = pair->first, .label = *pair->label, .second = pair->second};
+  auto text = find_text_column(header);
+  auto label = find_label_column(header);
+  if (header.size() == 2) {
+    if (text && !label) label = header[0] == *text ? header[1] : header[0];
+    if (label && !text) text = header[0] == *label ? header[1] : header[0];
+  }
+  if (!text || !label) return std::nullopt;
+  return LabelledColumns{.text = *text, .label = *label};
 }
 
 }  // namespace zoo

@@ -13,7 +13,7 @@
 
 namespace zoo {
 
-/// What a run has trained beside its frozen base.
+/// The weights that a run has trained while its base was frozen.
 struct TrainedAdapter {
   std::string base;                     // base_model_name_or_path
   double dropout = 0;                   // of the adapters' inputs

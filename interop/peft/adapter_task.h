@@ -14,9 +14,9 @@ namespace zoo {
 /// PEFT's task_type of models for a task of ours; empty if it has none.
 std::string_view peft_task_of(std::string_view task);
 
-/// Makes config.json, that of the base, one of the class that the adapter was made for, with as many labels
-/// as its classifier has. `place`: of adapter_config.json. Throws CheckpointError: the family has no such
-/// models, or the base has no classifier and the adapter brings none.
+/// Changes config.json of the base: the class becomes the one that the adapter was made for, with as many
+/// labels as the classifier of the adapter has. `place`: of adapter_config.json. Throws CheckpointError: the
+/// family has no such models, or the base has no classifier and the adapter brings none.
 void follow_adapter(const Adapter& adapter, const std::string& place, const ForeignFamily& family,
                     nlohmann::json& config);
 

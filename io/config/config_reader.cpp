@@ -32,8 +32,7 @@ std::from_chars_result parse(std::string_view text, Number& value) {
 
 /// inf, -.Inf, .nan and so on, in YAML's spelling and in C's spelling, which std::from_chars reads.
 bool is_infinity_or_nan(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  const auto lower = ascii_lower(text);
   const size_t word = lower.find_first_not_of("+-.");
   if (word == lower.npos) return false;
   const auto rest = std::string_view(lower).substr(word);

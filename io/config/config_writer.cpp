@@ -28,8 +28,7 @@ bool is_plain(std::string_view text) {
         letter(c) || (c >= '0' && c <= '9') || std::string_view("_-./+").find(c) != std::string_view::npos;
     if (!safe) return false;
   }
-  std::string lower(text);
-  for (char& c : lower) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  const auto lower = ascii_lower(text);
   for (const std::string_view word :
        {"null", "true", "false", "yes", "no", "on", "off", "y", "n", "inf", "nan"}) {
     if (lower == word) return false;

@@ -28,6 +28,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/text.h"
 
 namespace zoo {
 namespace {
@@ -42,13 +43,6 @@ using Clock = std::chrono::steady_clock;
 constexpr int kClientGone = 499, kUnavailable = 503;
 constexpr size_t kMostDrained = size_t{1} << 20;  // bytes of a refused body that are read and dropped
 
-std::string as_lower(std::string_view text) {
-  std::string result(text);
-  std::ranges::transform(result, result.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return result;
-}
-
 std::string_view as_view(beast::string_view text) { return {text.data(), text.size()}; }
 
 HttpRequest read_head(const http::request<http::string_body>& message, bool from_this_machine) {
@@ -58,7 +52,7 @@ HttpRequest read_head(const http::request<http::string_body>& message, bool from
   request.path = target.substr(0, target.find_first_of("?#"));
   request.from_this_machine = from_this_machine;
   for (const auto& field : message) {
-    auto& value = request.headers[as_lower(as_view(field.name_string()))];
+    auto& value = request.headers[ascii_lower(as_view(field.name_string()))];
     if (!value.empty()) value += ", ";
     value += as_view(field.value());
   }
@@ -304,7 +298,7 @@ void Connection::on_head(error_code problem) {
   } catch (const std::exception& error) {
     return refuse(500, error.what());
   }
-  if (as_lower(request_.header("expect")) == "100-continue") {
+  if (ascii_lower(request_.header("expect")) == "100-continue") {
     static const std::string kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
     asio::async_write(stream_, asio::buffer(kContinue),
                       [self = shared_from_this()](error_code failed, size_t) {

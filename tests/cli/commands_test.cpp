@@ -232,6 +232,8 @@ TEST_F(Commands, WorkOnAClassifier) {
   EXPECT_TRUE(document("attention run --text 'to be'")["predictions"].empty());
   dir().write("unknown.tsv", "sentence\tlabel\nthat is good\tenvy\n");
   EXPECT_THAT(zoo("evaluate run --data unknown.tsv").err, HasSubstr("'envy'"));
+  dir().write("named.tsv", "review\tSentiment\nthat is good\tenvy\n");
+  EXPECT_THAT(zoo("evaluate run --data named.tsv").err, HasSubstr("'envy'"));
 }
 
 TEST_F(Commands, ProposeTokensThatChangeNoGreedyText) {

@@ -221,7 +221,7 @@ def check_tasks(work, words):
         make_adapter(base, directory, classes, options, task_type="SEQ_CLS", target_modules=targets, modules_to_save=saved)
         model = in_double(base, directory, classes, **options)
         compare_classes(directory, model, words[words_of])
-    # Of a body, whose names lack the first part, on a file that has it.
+    # The adapter belongs to a body, so its names lack their first part. The file of the base has that part.
     base, directory = work / "features-base", work / "features"
     make_base(base, "BertForMaskedLM", words["bert"])
     make_adapter(base, directory, transformers.AutoModel, task_type="FEATURE_EXTRACTION", target_modules=["key"])

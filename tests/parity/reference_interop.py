@@ -996,7 +996,7 @@ def whisper(out):
 
 
 def stored_as(out, name, original, *, rename=lambda name: name, without=(), more=None, config=None, outputs=lambda known: {}):
-    """The directory `original`, whose model computes the same but for `outputs`, in another form of its files."""
+    """Writes the directory `original` in another form of its files. `outputs` changes the expected outputs."""
     directory = out / name
     shutil.copytree(out / original, directory)
     known = load_file(out / f"{original}.safetensors")

@@ -32,11 +32,11 @@ enum class BlanksBeforeMask { stay, belong_to_mask };
 /// they become the tokens, because people write masks, and transformers finds all special tokens or none.
 nlohmann::ordered_json added_tokens_of(const std::vector<ExportedToken>& tokens, const TextFrame& frame,
                                        BlanksBeforeMask blanks);
-/// Whether an encoder reads texts in this frame, in which people write masks: it has the classifying or the
-/// separating token.
+/// Whether an encoder, for whose texts people write masks, reads texts in this frame: the frame has the
+/// classifying or the separating token.
 bool is_frame_of_encoder(const TextFrame& frame, const std::vector<ExportedToken>& tokens);
-/// What a model with texts in this frame reads: `token_type_ids` too if the second text has a segment of its
-/// own.
+/// The names of the inputs that a model takes for texts in this frame. `token_type_ids` is one of them if the
+/// second text has a segment of its own.
 nlohmann::ordered_json model_input_names_of(const TextFrame& frame);
 /// tokenizer_config.json: the class, the roles of the tokens.
 nlohmann::ordered_json config_of(const std::vector<ExportedToken>& tokens, const TextFrame& frame);
