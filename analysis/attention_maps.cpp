@@ -168,7 +168,7 @@ AttentionReport attention_report(Model& model, const Tokenizer& tokenizer, const
   }
 
   const InferenceScope scope(model);
-  const auto on_device = batch.to(model.device());
+  const auto on_device = model.on_device(batch);
   report.layers = attention_layers(model, on_device);
   if (predicts_tokens(request.head))
     report.predictions = token_predictions(model, tokenizer, on_device, kLikeliest);

@@ -74,7 +74,7 @@ AttentionReport image_attention_report(Model& model, Task& task, const std::stri
                                  task.experiment().model.architecture.type));
   const auto [height, width] = size_within(inputs.batch);
   AttentionReport report;
-  report.layers = attention_layers(model, inputs.batch.to(model.device()));
+  report.layers = attention_layers(model, model.on_device(inputs.batch));
   report.image = AttendedImage{.file = image,
                                .picture = read_image(image, Follow::everything, 3),
                                .grid = *grid,

@@ -82,7 +82,7 @@ AttentionReport recording_attention_report(const Run& run, const std::string& fi
       .frame_seconds = static_cast<double>(audio.hop) / static_cast<double>(audio.sample_rate)};
   const bool has_decoder = run.task().purpose().head == HeadKind::language_modeling;
   if (has_decoder) add_decoder(report, run.tokenizer(), batch);
-  const auto on_device = batch.to(model.device());
+  const auto on_device = model.on_device(batch);
   report.layers = attention_layers(model, on_device);
   report.predictions = has_decoder ? token_predictions(model, run.tokenizer(), on_device, kLikeliestTokens)
                                    : classes_of_vectors(model, run.tokenizer(), on_device);

@@ -10,7 +10,6 @@
 #include <exception>
 #include <filesystem>
 #include <iostream>
-#include <new>
 #include <string>
 
 #include <CLI/CLI.hpp>
@@ -27,7 +26,9 @@
 #include "apps/shell/completion.h"
 #include "base/adaptive_waits.h"
 #include "base/cpu_allocator.h"
+#include "base/device.h"
 #include "base/error.h"
+#include "base/tensor_memory.h"
 #include "base/version.h"
 #include "io/terminal_guard.h"
 #include "parallel/launcher.h"
@@ -41,6 +42,10 @@ constexpr int kFailure = 1;
 constexpr int kBadInput = 2;
 
 // The first line of a message that may contain a stack trace.
+std::string too_little_memory(const std::string& shortage) {
+  return fmt::format("there is too little memory{}: take a smaller batch or model, or --weights bf16", shortage);
+}
+
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 int report(const std::string& message, int code) {
@@ -66,6 +71,7 @@ int command_line(int argc, char** argv) {
 
   const TerminalGuard guard;
   use_caching_cpu_allocator();
+  set_float_products(FloatProducts::fp32);
   flush_denormals();
   const AdaptiveWaits adaptive_waits;
 
@@ -120,16 +126,14 @@ int command_line(int argc, char** argv) {
     std::_Exit(is_launched() ? error.exit_code() : report(error.what(), error.exit_code()));
   } catch (const Error& error) {
     return report(error.what(), error.exit_code());
-  } catch (const c10::OutOfMemoryError& error) {
-    return report(first_line(error.what_without_backtrace()) + "; use a smaller batch or model", kFailure);
   } catch (const c10::Error& error) {
+    if (const auto shortage = memory_shortage(error)) return report(too_little_memory(*shortage), kFailure);
     if (debug) std::cerr << error.what() << '\n';
     return report(first_line(error.what_without_backtrace()) + (debug ? "" : " (--debug shows where)"),
                   kFailure);
-  } catch (const std::bad_alloc&) {
-    return report("out of memory; use a smaller batch or model", kFailure);
   } catch (const std::exception& error) {
-    return report(error.what(), kFailure);
+    const auto shortage = memory_shortage(error);
+    return report(shortage ? too_little_memory(*shortage) : error.what(), kFailure);
   }
 }
 

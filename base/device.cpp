@@ -1,7 +1,10 @@
 #include "base/device.h"
 
+#include <algorithm>
 #include <charconv>
 
+#include <ATen/Context.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <fmt/format.h>
 #include <torch/cuda.h>
 #include <torch/types.h>
@@ -32,7 +35,15 @@ c10::Device parse_device(std::string_view text, int64_t gpu) {
 }
 
 void synchronize(c10::Device device) {
-  if (device.is_cuda()) torch::cuda::synchronize(device.index());
+  if (!device.is_cpu())
+    c10::impl::VirtualGuardImpl(device.type()).synchronizeDevice(std::max<c10::DeviceIndex>(device.index(), 0));
+}
+
+void set_float_products(FloatProducts products) {
+  const auto precision =
+      products == FloatProducts::tf32 ? at::Float32Precision::TF32 : at::Float32Precision::IEEE;
+  for (const auto op : {at::Float32Op::CONV, at::Float32Op::RNN, at::Float32Op::MATMUL})
+    at::globalContext().setFloat32Precision(at::Float32Backend::CUDA, op, precision);
 }
 
 }  // namespace zoo

@@ -3,7 +3,8 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <new>
+
+#include <c10/util/Exception.h>
 
 namespace zoo {
 namespace {
@@ -82,7 +83,7 @@ void MemoryPool::add_region(size_t bytes) {
   // Huge pages begin at multiples of their size, so the excess at both ends is unmapped.
   const size_t mapped = size + kHugePage;
   void* const raw = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (raw == MAP_FAILED) throw std::bad_alloc();
+  TORCH_CHECK_WITH(OutOfMemoryError, raw != MAP_FAILED, "tried to allocate ", bytes, " bytes");
   auto* const begin = static_cast<std::byte*>(raw);
   const size_t skipped =
       rounded(reinterpret_cast<size_t>(begin), kHugePage) - reinterpret_cast<size_t>(begin);

@@ -2,11 +2,15 @@
 
 #include <algorithm>
 #include <atomic>
+#include <new>
+#include <string_view>
 
 #include <ATen/Context.h>
 #include <c10/core/Allocator.h>
 #include <c10/core/CachingDeviceAllocator.h>
+#include <c10/util/Exception.h>
 #include <c10/util/ThreadLocalDebugInfo.h>
+#include <fmt/format.h>
 
 namespace zoo {
 
@@ -97,6 +101,26 @@ void TensorMemory::reset_peak() { meter_->reset_peak(); }
 
 void free_cached_memory(c10::Device device) {
   if (!device.is_cpu()) c10::getDeviceAllocator(device.type())->emptyCache();
+}
+
+std::optional<std::string> memory_shortage(const std::exception& error) {
+  if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) return "";
+  if (dynamic_cast<const c10::Error*>(&error) == nullptr) return std::nullopt;
+  const std::string_view text = static_cast<const c10::Error&>(error).what_without_backtrace();
+  const auto says = [&](std::string_view part) { return text.find(part) != text.npos; };
+  const bool is_shortage = dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr ||
+                           says("can't allocate memory") || says("out of memory") || says("ALLOC_FAILED");
+  if (!is_shortage) return std::nullopt;
+  for (const std::string_view before : {"Tried to allocate ", "tried to allocate "}) {
+    const auto at = text.find(before);
+    if (at == text.npos) continue;
+    const auto rest = text.substr(at + before.size());
+    const auto end = rest.find_first_of(" \n", rest.find(' ') + 1);  // behind the number and its unit
+    auto amount = rest.substr(0, end);
+    while (amount.ends_with('.')) amount.remove_suffix(1);
+    return fmt::format(" ({} more were asked for)", amount);
+  }
+  return "";
 }
 
 }  // namespace zoo

@@ -2,7 +2,10 @@
 // How much memory tensors take while a model is trained, independently of what else the process holds.
 
 #include <cstdint>
+#include <exception>
 #include <memory>
+#include <optional>
+#include <string>
 
 #include <c10/core/Device.h>
 
@@ -34,5 +37,9 @@ class TensorMemory {
 
 /// Frees the memory that a GPU's allocator keeps for later use, so that larger pieces can be allocated.
 void free_cached_memory(c10::Device device);
+
+/// If `error` says that memory was missing, on a CPU or a GPU: " (20.00 MiB more were asked for)", or "" if it
+/// does not say how much. Otherwise nothing.
+std::optional<std::string> memory_shortage(const std::exception& error);
 
 }  // namespace zoo

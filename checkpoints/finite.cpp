@@ -1,5 +1,6 @@
 #include "checkpoints/finite.h"
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -11,20 +12,33 @@
 
 namespace zoo {
 
+namespace {
+
+/// Tensors on one device, and their extremes there: NaN if there is one, infinite if there is one.
+struct Group {
+  torch::Device device;
+  std::vector<const std::string*> names = {};
+  std::vector<torch::Tensor> extremes = {};
+};
+
+}  // namespace
+
 std::optional<std::string> find_not_finite(const TensorMap& tensors) {
-  std::vector<const std::string*> names;
-  std::vector<torch::Tensor> extremes;  // NaN if there is one, infinite if there is one
+  std::vector<Group> groups;  // an optimiser has some of its state on the CPU
   for (const auto& [name, tensor] : tensors) {
     if (!tensor.is_floating_point() || tensor.numel() == 0) continue;
+    auto group = std::ranges::find(groups, tensor.device(), &Group::device);
+    if (group == groups.end()) group = groups.insert(groups.end(), {.device = tensor.device()});
     const auto [least, most] = at::aminmax(tensor.detach());
-    names.push_back(&name);
-    extremes.push_back(at::stack({least, most}).to(torch::kDouble));
+    group->names.push_back(&name);
+    group->extremes.push_back(at::stack({least, most}).to(torch::kDouble));
   }
-  if (names.empty()) return std::nullopt;
-  const auto numbers = at::cat(extremes).cpu();
-  const double* const number = numbers.const_data_ptr<double>();
-  for (size_t i = 0; i < names.size(); ++i) {
-    if (!std::isfinite(number[2 * i]) || !std::isfinite(number[2 * i + 1])) return *names[i];
+  for (const auto& group : groups) {
+    const auto numbers = at::cat(group.extremes).cpu();
+    const double* const number = numbers.const_data_ptr<double>();
+    for (size_t i = 0; i < group.names.size(); ++i) {
+      if (!std::isfinite(number[2 * i]) || !std::isfinite(number[2 * i + 1])) return *group.names[i];
+    }
   }
   return std::nullopt;
 }

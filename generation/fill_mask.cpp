@@ -25,7 +25,7 @@ torch::Tensor log_probabilities(Model& model, const TokenIds& ids, const std::ve
   batch.positions = torch::tensor(positions, torch::kInt64);
   batch.targets = torch::zeros_like(batch.positions);  // the values are never read
   batch.tokens = static_cast<int64_t>(ids.size());
-  const auto logits = model.logits(model.features(batch.to(model.device()))).to(torch::kCPU, torch::kFloat64);
+  const auto logits = model.logits(model.features(model.on_device(batch))).to(torch::kCPU, torch::kFloat64);
   const auto result = logits.log_softmax(1);
   if (result.isnan().any().item<bool>()) fail_not_a_number();
   return result;

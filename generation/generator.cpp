@@ -102,6 +102,7 @@ TokenIds Generator::encode(const std::string& prompt) const {
 
 TokenIds Generator::input_ids(const TokenIds& prompt, size_t index) const {
   check_prompt_ids(prompt, *tokenizer_, index);
+  model_->check_tokens(prompt);
   return model_input(prompt, *tokenizer_, *model_->generative(), fmt::format("prompt {}", index + 1));
 }
 

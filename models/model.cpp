@@ -1,8 +1,12 @@
 #include "models/model.h"
 
+#include <algorithm>
+
+#include <fmt/format.h>
 #include <torch/types.h>
 
 #include "base/error.h"
+#include "layers/weights/embedding.h"
 #include "models/stack.h"
 
 namespace zoo {
@@ -10,6 +14,36 @@ namespace zoo {
 torch::Device Model::device() const {
   const auto weights = parameters();
   return weights.empty() ? buffers().front().device() : weights.front().device();
+}
+
+Batch Model::on_device(const Batch& batch) const {
+  const auto to = device();
+  if (!to.is_cpu()) {
+    check_tokens(batch.input.ids);
+    check_tokens(batch.decoder.ids);
+    const auto& targets = batch.targets;
+    if (targets.defined() && targets.is_cpu() && targets.scalar_type() == torch::kInt64 &&
+        targets.numel() > 0) {
+      if (const auto highest = targets.max().item<int64_t>(); highest >= n_outputs())
+        throw DataError(
+            fmt::format("the model has no output for the target {}: it has {} outputs", highest, n_outputs()));
+    }
+  }
+  return batch.to(to);
+}
+
+void Model::check_tokens(std::span<const int64_t> ids) const {
+  if (ids.empty() || device().is_cpu()) return;
+  const auto highest = *std::ranges::max_element(ids);
+  for (const auto& module : modules(/*include_self=*/false)) {
+    if (const auto* const table = module->as<TokenEmbeddingImpl>()) table->check(highest);
+  }
+}
+
+void Model::check_tokens(const torch::Tensor& ids) const {
+  if (!ids.defined() || !ids.is_cpu()) return;
+  const auto flat = ids.contiguous();
+  check_tokens({flat.const_data_ptr<int64_t>(), static_cast<size_t>(flat.numel())});
 }
 
 void Model::checkpoint_activations(ActivationCheckpointing what) {

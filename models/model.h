@@ -4,6 +4,7 @@
 #include <array>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -66,6 +67,14 @@ class Model : public Module {
 
   /// The device of the weights.
   torch::Device device() const;
+  /// The batch, which is on the CPU, on the model's device. Throws DataError if a token of it has no vector,
+  /// or a target no output. A model on a CPU checks them itself; on a GPU they would end all work.
+  Batch on_device(const Batch& batch) const;
+  /// The same check of tokens that are in no batch yet.
+  void check_tokens(std::span<const int64_t> ids) const;
+
+ private:
+  void check_tokens(const torch::Tensor& ids) const;
 };
 
 /// Selects the tokens of a call for which the logits of the next token are computed.

@@ -8,6 +8,8 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include "base/error.h"
+#include "base/named_enum.h"
 #include "layers/modules/description.h"
 #include "models/embedder.h"
 #include "models/mixers/mixers.h"
@@ -219,6 +221,11 @@ torch::Tensor StackImpl::forward(const StackInput& input) {
 void StackImpl::store_cache(CacheFormat format) {
   if (role_ == StackRole::encoder) return;
   if (format != CacheFormat::fp32) {
+    if (const auto device = parameters().front().device(); !device.is_cpu())
+      throw UsageError(
+          fmt::format("generation.cache {} needs a CPU, but the model is on {}: there, keys and values stay as "
+                      "they are computed; use fp32",
+                      name_of(format), device.str()));
     for (const auto& layer : layers) layer->self_attention->new_state(1)->store_in(format);
   }
   cache_format_ = format;

@@ -114,12 +114,24 @@ install_torch() {
   .venv/bin/pip install -q "torch==$torch_version" || fail "pip install torch==$torch_version failed: is there a network?"
 }
 
+# LibTorch's headers of NCCL include headers of CUDA that PyPI's wheel does not ask for: without them there is no training on
+# several GPUs.
+install_cuda_headers() {
+  python_has cuda-toolkit || return 0
+  python_has nvidia-cuda-crt && python_has nvidia-cuda-cccl && return
+  say "installing headers of CUDA into .venv"
+  local toolkit
+  toolkit=$(.venv/bin/python3 -c 'from importlib.metadata import version; print(version("cuda-toolkit"))')
+  .venv/bin/pip install -q "cuda-toolkit[crt,cccl]==$toolkit" || say "that failed: there will be no training on several GPUs"
+}
+
 install_libtorch() {
   if has_own_libtorch; then
     say "using the LibTorch of LIBTORCH or CMAKE_PREFIX_PATH"
     return
   fi
   install_torch
+  install_cuda_headers
 }
 
 install_references() {

@@ -1,17 +1,36 @@
 #include "serving/model_worker.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <iostream>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "base/device.h"
 #include "base/error.h"
+#include "base/tensor_memory.h"
 #include "generation/text_scores.h"
 #include "models/inference_scope.h"
 #include "serving/service_error.h"
 
 namespace zoo {
 namespace {
+
+/// Ends the process if the device has failed. A GPU that has failed computes nothing any more in the same
+/// process, so whoever started the server has to start it again.
+void require_device(torch::Device device) {
+  try {
+    synchronize(device);
+  } catch (const c10::Error& error) {
+    const std::string_view problem = error.what_without_backtrace();
+    std::cerr << fmt::format("zoo: {} has failed ({}): the server ends; start it again\n", device.str(),
+                             problem.substr(0, problem.find('\n')))
+              << std::flush;
+    std::_Exit(EXIT_FAILURE);
+  }
+}
 
 ServiceError stopping_error() {
   return {ServiceProblem::stopping, "the server is shutting down: ask again when it is back"};
@@ -101,6 +120,7 @@ std::shared_ptr<Cancellation> ModelWorker::complete(CompletionRequest request, C
   try {
     running->parts = parts_of(request);
   } catch (...) {
+    require_device(model_->model().device());
     const std::scoped_lock lock(mutex_);
     counts_.waiting_or_running -= running->n_outputs;
     throw;
@@ -162,8 +182,10 @@ void ModelWorker::do_part() {
   } catch (...) {
     // The scheduler may have stopped in the middle of a step.
     const auto problem = std::current_exception();
+    require_device(model_->model().device());
     make_scheduler();
     end_all(problem);
+    free_cached_memory(model_->model().device());
   }
   const std::scoped_lock lock(mutex_);
   is_working_ = false;
@@ -183,6 +205,7 @@ void ModelWorker::begin_arrived() {
     try {
       begin(running);
     } catch (...) {
+      require_device(model_->model().device());
       end(running, std::current_exception());
       running_.pop_back();
     }
@@ -202,6 +225,7 @@ void ModelWorker::do_next_job() {
   try {
     state = next.job(nullptr);
   } catch (...) {
+    require_device(model_->model().device());
     next.job(std::current_exception());
   }
   if (state == JobState::is_done) return;

@@ -32,7 +32,7 @@ Score score(Model& model, BatchSource& source, const EvaluationOptions& options,
   auto nats = torch::zeros({}, torch::dtype(torch::kDouble).device(device));
   int64_t n_targets = 0;
   for_each_own_batch(source, options, [&](const Batch& on_cpu) {
-    const auto batch = on_cpu.to(device);
+    const auto batch = model.on_device(on_cpu);
     const auto features = model.features(batch);
     for (int64_t begin = 0; begin < batch.n_targets(); begin += at_once) {
       const int64_t n = std::min(at_once, batch.n_targets() - begin);
@@ -54,7 +54,7 @@ Score mean_of_objective(Model& model, const Objective& objective, BatchSource& s
   auto total = torch::zeros({}, torch::dtype(torch::kDouble).device(model.device()));
   int64_t n_targets = 0;
   for_each_own_batch(source, options, [&](const Batch& batch) {
-    total += objective.loss(model, batch.to(model.device()));
+    total += objective.loss(model, model.on_device(batch));
     n_targets += objective.n_targets(batch);
   });
   const auto sums = torch::tensor({total.item<double>(), static_cast<double>(n_targets)}, torch::kDouble);

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/device.h"
 #include "io/config/config_file.h"
 #include "io/config/registry.h"
 #include "layers/activation_checkpointing.h"
@@ -117,6 +118,7 @@ struct TrainingConfig {
   std::vector<ParameterGroupConfig> parameter_groups;  // the first one with a matching pattern counts
   std::optional<LoraConfig> lora;
   Precision precision = Precision::automatic;
+  FloatProducts matmul = FloatProducts::fp32;  // on a GPU, where precision leaves products in fp32
   ActivationCheckpointing activation_checkpointing = ActivationCheckpointing::none;
   bool cuda_graphs = false;                 // see training/gradients/step_graph.h
   double clip_grad_norm = 1.0;              // 0 = off

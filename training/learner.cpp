@@ -2,6 +2,7 @@
 
 #include <torch/utils.h>
 
+#include "base/device.h"
 #include "base/error.h"
 #include "layers/kernels/tensor_lists.h"
 #include "models/name_patterns.h"
@@ -17,6 +18,9 @@ Learner::Learner(const Experiment& experiment, std::shared_ptr<Model> model,
       device_(device),
       precision_(resolve(config_.precision, device, experiment.model.d_model)),
       model_(std::move(model)) {
+  if (config_.matmul == FloatProducts::tf32 && device.is_cpu())
+    throw ConfigError("training.matmul: tf32 needs a GPU, but this training is on the CPU: leave it out");
+  set_float_products(config_.matmul);
   model_->to(device);
   model_->train();
   model_->checkpoint_activations(config_.activation_checkpointing);
@@ -47,7 +51,7 @@ Learner::Learner(const Experiment& experiment, std::shared_ptr<Model> model,
           "training.cuda_graphs: true works with one process only: leave it out to train with several");
     std::vector<torch::Tensor> tensors;
     for (const auto& parameter : parameters) tensors.push_back(parameter.tensor);
-    graph_ = std::make_unique<StepGraph>(std::move(tensors), device);
+    graph_ = std::make_unique<StepGraph>(std::move(tensors), model_->buffers(), device);
   }
   if (config_.ema_decay) average_ = std::make_unique<MovingAverage>(*model_, *config_.ema_decay);
 }
@@ -64,11 +68,18 @@ void Learner::fit_into_memory(Task& task, MicroBatchOptions limits) {
 
 Learner::Gradients Learner::differentiate(const BatchSequence& batches, double scale) {
   const auto make = [&](const BatchSequence& rows) { return losses_and_norm(rows, scale); };
-  const auto on_device = graph_ ? graph_->run(batches.all(), scale, make) : make(batches);
+  const auto on_device = graph_ ? graph_->run(checked(batches), scale, make) : make(batches);
   const auto numbers = on_device.to(torch::kCPU, torch::kDouble);
   const double* const data = numbers.const_data_ptr<double>();
   const int64_t n_losses = numbers.numel() - 1;
   return {.losses = {data, data + n_losses}, .norm = data[n_losses]};
+}
+
+/// The batches on the device; a replayed graph checks nothing.
+std::vector<Batch> Learner::checked(const BatchSequence& batches) const {
+  std::vector<Batch> result;
+  for (size_t i = 0; i < batches.size(); ++i) result.push_back(model_->on_device(batches[i]));
+  return result;
 }
 
 torch::Tensor Learner::losses_and_norm(const BatchSequence& batches, double scale) {

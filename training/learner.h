@@ -66,6 +66,7 @@ class Learner {
 
  private:
   /// The losses of the batches, then the norm: (n_batches + 1) on the device.
+  std::vector<Batch> checked(const BatchSequence& batches) const;
   torch::Tensor losses_and_norm(const BatchSequence& batches, double scale);
 
   const TrainingConfig& config_;

@@ -109,6 +109,8 @@ class Trainer {
   double seconds() const { return seconds_before_ + watch_.seconds(); }
   [[noreturn]] void fail(const std::string& problem) const;
   std::string way_out() const;
+  [[noreturn]] void fail_for_memory(const std::string& shortage) const;
+  TrainResult take_steps();
   void finish();
   void log(const Step& step);
   Metrics metrics_of_validation();
@@ -277,6 +279,28 @@ void Trainer::note_rows_at_once() {
 }
 
 TrainResult Trainer::run() {
+  try {
+    return take_steps();
+  } catch (const std::exception& error) {
+    const auto shortage = memory_shortage(error);
+    if (!shortage) throw;
+    fail_for_memory(*shortage);
+  }
+}
+
+/// The last checkpoint stays, and so does an earlier run's.
+void Trainer::fail_for_memory(const std::string& shortage) const {
+  const auto checkpoints = checkpoints_of(run_dir_);
+  throw TrainingError(fmt::format(
+      "step {}: {} has too little memory{}: set training.activation_checkpointing=every_layer, take a smaller "
+      "training.batch_size with more training.gradient_accumulation, or a smaller data.sequence_length or "
+      "model; {}",
+      state_.step + 1, options_.device.str(), shortage,
+      checkpoints.empty() ? "there is no checkpoint yet"
+                          : fmt::format("{} stays", checkpoints.front().filename().string())));
+}
+
+TrainResult Trainer::take_steps() {
   watch_ = {};
   agree({});
   auto end = why_to_end();

@@ -21,12 +21,7 @@ std::unique_ptr<KeyValueStorage> new_storage(int64_t n_rows, CacheFormat format,
   const bool in_blocks =
       like.keys.is_cpu() && (format != CacheFormat::fp32 || (like.keys.scalar_type() == torch::kFloat &&
                                                              like.values.scalar_type() == torch::kFloat));
-  if (!in_blocks && format != CacheFormat::fp32) {
-    throw UsageError(
-        fmt::format("generation.cache {} needs a CPU: on a GPU, keys and values stay as they are "
-                    "computed; use fp32",
-                    name_of(format)));
-  }
+  TORCH_CHECK(in_blocks || format == CacheFormat::fp32, "only a CPU has a cache in ", name_of(format));
   if (!in_blocks) return std::make_unique<ColumnStorage>(n_rows, like);
   return std::make_unique<BlockColumns>(n_rows, ColumnShape{.format = format,
                                                             .n_heads = like.keys.size(1),

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/types.h>
 
 #include "layers/kernels/attention/cpu_attention.h"
@@ -42,6 +43,13 @@ FewQueriesOptions few_queries_options(const torch::Tensor& q, int64_t n_keys,
           .bias = options.bias.defined() ? options.bias.to(torch::kFloat) : options.bias,
           .scale = scale_of(q, options),
           .softcap = options.softcap};
+}
+
+/// Zeros, not NaN, where nothing is visible. The weights have the type of the scores. Autocast for GPUs would
+/// make them float32, and then has no gradient.
+torch::Tensor softmax_of(const torch::Tensor& scores) {
+  const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
+  return torch::_safe_softmax(scores, -1);
 }
 
 }  // namespace
@@ -113,7 +121,7 @@ AttentionResult explicit_attention(const torch::Tensor& q, const torch::Tensor& 
   scores = soft_capped(scores, options.softcap);
   const auto visible = options.mask.materialize(q.size(2), k.size(2), q.device());
   if (visible.defined()) scores = scores.masked_fill(visible.logical_not(), kMinusInfinity);
-  auto weights = torch::_safe_softmax(scores, -1);  // zeros, not NaN, where nothing is visible
+  auto weights = softmax_of(scores);
   weights = dropout(weights, options.dropout);
   // A float32 bias makes the weights float32.
   return {torch::matmul(weights.to(values.scalar_type()), values), weights};

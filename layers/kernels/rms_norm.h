@@ -7,7 +7,7 @@
 namespace zoo {
 
 /// γ ⊙ x/√(mean(x²)+ε) over the last dimension (Zhang & Sennrich 2019; torch.nn.RMSNorm). x (…, D), gain (D)
-/// → (…, D).
+/// → (…, D), computed in the type of the gain.
 torch::Tensor rms_norm(const torch::Tensor& x, const torch::Tensor& gain, double eps);
 
 }  // namespace zoo

@@ -57,7 +57,22 @@ torch::Tensor t5_buckets(const torch::Tensor& relative, Direction direction, int
   return offset + torch::where(distance.lt(n_exact), distance, far);
 }
 
-T5BiasImpl::T5BiasImpl(const T5BiasOptions& options_) : options(options_) {
+namespace {
+
+/// The bucket of each distance from -2·max_distance to 2·max_distance; what is farther has the bucket of the
+/// ends. Always computed by the processor: logarithms of other devices round differently at the borders.
+std::unique_ptr<PositionTable> make_bucket_table(const T5BiasOptions& options) {
+  return std::make_unique<PositionTable>([options](const torch::Tensor& positions) {
+    const auto relative = positions.to(torch::kCPU) - 2 * options.max_distance();
+    return t5_buckets(relative, options.direction(), options.n_buckets(), options.max_distance())
+        .to(positions.device());
+  });
+}
+
+}  // namespace
+
+T5BiasImpl::T5BiasImpl(const T5BiasOptions& options_)
+    : options(options_), bucket_of_(make_bucket_table(options)) {
   const int64_t fewest = options.direction() == Direction::bidirectional ? 4 : 2;
   TORCH_CHECK(options.n_buckets() >= fewest, "t5 positions need at least ", fewest, " buckets, not ",
               options.n_buckets());
@@ -65,8 +80,10 @@ T5BiasImpl::T5BiasImpl(const T5BiasOptions& options_) : options(options_) {
 }
 
 torch::Tensor T5BiasImpl::forward(const PositionRange& range) {
-  const auto relative = relative_positions(range, buckets->weight.device());
-  const auto ids = t5_buckets(relative, options.direction(), options.n_buckets(), options.max_distance());
+  const auto device = buckets->weight.device();
+  const int64_t far = 2 * options.max_distance();
+  const auto relative = relative_positions(range, device).clamp(-far, far);
+  const auto ids = bucket_of_->first_rows(2 * far + 1, device).index({relative + far});
   const auto bias = buckets(ids);  // (T, S, H) or (B, T, S, H)
   return bias.dim() == 3 ? bias.permute({2, 0, 1}).unsqueeze(0) : bias.permute({0, 3, 1, 2});
 }

@@ -1,6 +1,8 @@
 #pragma once
 // Positions as a bias on the attention scores. The bias depends on the distance between query and key.
 
+#include <memory>
+
 #include <torch/nn/modules/embedding.h>
 #include <torch/nn/pimpl.h>
 
@@ -45,6 +47,9 @@ class T5BiasImpl : public Module, public WeightOwner {
 
  protected:
   std::shared_ptr<torch::nn::Module> fresh(const std::optional<torch::Device>& device) const override;
+
+ private:
+  std::unique_ptr<PositionTable> bucket_of_;
 };
 TORCH_MODULE(T5Bias);
 

@@ -69,9 +69,10 @@ class PositionTable {
   explicit PositionTable(Make make) : make_(std::move(make)) {}
   /// The rows of a range: (T, …), or (B, T, …) if its rows differ.
   torch::Tensor rows(const PositionRange& range, torch::Device device);
+  /// The rows of positions 0 … n_positions-1, and perhaps more.
+  torch::Tensor first_rows(int64_t n_positions, torch::Device device);
 
  private:
-  torch::Tensor first_rows(int64_t n_positions, torch::Device device);
 
   Make make_;
   std::mutex mutex_;

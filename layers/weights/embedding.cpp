@@ -25,16 +25,17 @@ TokenEmbeddingImpl::TokenEmbeddingImpl(const TokenEmbeddingOptions& options_) : 
 }
 
 torch::Tensor TokenEmbeddingImpl::forward(const torch::Tensor& ids) {
-  if (ids.is_cpu() && ids.numel() > 0) {
-    if (const auto highest = ids.max().item<int64_t>(); highest >= options.vocab_size()) {
-      throw DataError(
-          fmt::format("the model has no vector for the token {}: it has model.vocab_size, {}, which is fewer "
-                      "than the tokenizer has: leave the token out of the text",
-                      highest, options.vocab_size()));
-    }
-  }
+  if (ids.is_cpu() && ids.numel() > 0) check(ids.max().item<int64_t>());
   const auto vectors = matrix().rows(ids);
   return options.scale() == 1.0 ? vectors : vectors * options.scale();
+}
+
+void TokenEmbeddingImpl::check(int64_t highest) const {
+  if (highest < options.vocab_size()) return;
+  throw DataError(
+      fmt::format("the model has no vector for the token {}: it has model.vocab_size, {}, which is fewer than "
+                  "the tokenizer has: leave the token out of the text",
+                  highest, options.vocab_size()));
 }
 
 std::shared_ptr<torch::nn::Module> TokenEmbeddingImpl::fresh(const std::optional<torch::Device>&) const {

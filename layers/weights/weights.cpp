@@ -13,7 +13,7 @@ namespace {
 using torch::autograd::AutogradContext;
 using Tensors = torch::autograd::variable_list;
 
-constexpr float kLargestInt8 = 127;
+constexpr int64_t kInputsOfAScale = 32;
 
 PackedFormat packed_format(WeightFormat format) {
   switch (format) {
@@ -29,6 +29,28 @@ PackedFormat packed_format(WeightFormat format) {
       break;
   }
   C10_THROW_ERROR(ValueError, "this WeightFormat is not packed");
+}
+
+bool is_whole(WeightFormat format) { return format == WeightFormat::int8 || format == WeightFormat::int4; }
+
+/// numbers (…, I) int8 times their scales (…, 1) or (…, ⌈I/32⌉): (…, I) float.
+torch::Tensor scaled(const torch::Tensor& numbers, const torch::Tensor& scales) {
+  const auto values = numbers.to(torch::kFloat);
+  if (scales.size(-1) == 1) return values * scales;
+  return values * scales.repeat_interleave(kInputsOfAScale, -1).narrow(-1, 0, values.size(-1));
+}
+
+/// x (…, I) float as the CPU's products with whole numbers read it (layers/kernels/products/integer_rows.h):
+/// each 32 inputs are whole numbers from -127 to 127 times a scale.
+torch::Tensor with_rounded_inputs(const torch::Tensor& x) {
+  const int64_t n = x.size(-1), missing = (kInputsOfAScale - n % kInputsOfAScale) % kInputsOfAScale;
+  const auto groups = torch::constant_pad_nd(x.detach(), {0, missing}).unflatten(-1, {-1, kInputsOfAScale});
+  const auto range = groups.abs().amax(-1, /*keepdim=*/true);
+  constexpr double least = 1e-30;  // smaller numbers are zero
+  const auto inverse = torch::where(range >= least, 127 / range, torch::zeros_like(range));
+  const auto rounded = ((groups * inverse).round() * (range / 127)).flatten(-2).narrow(-1, 0, n);
+  const bool recorded = torch::GradMode::is_enabled() && x.requires_grad();
+  return recorded ? x + (rounded - x.detach()) : rounded;  // gradients reach x as if nothing were rounded
 }
 
 /// x Wᵀ for a matrix that is not trained: gradients reach x only. Only forward() uses the pointer; backward()
@@ -77,7 +99,6 @@ torch::Tensor float_product(const torch::Tensor& x, const torch::Tensor& weight,
 WeightFormat fast_format(WeightFormat format, torch::Device device) {
   if (format == WeightFormat::fp16 && device.is_cpu() && best_path() == ProductPath::portable)
     return WeightFormat::bf16;
-  if (format == WeightFormat::int4 && !device.is_cpu()) return WeightFormat::int8;
   return format;
 }
 
@@ -93,11 +114,10 @@ const torch::Tensor& WeightMatrix::parameter() const {
 torch::Tensor WeightMatrix::product(const torch::Tensor& x, const torch::Tensor& bias) const {
   if (packed_.defined()) return product_with(packed_, x, bias, {.first = 0, .count = packed_.n_rows()});
   if (format_ == WeightFormat::fp32) return float_product(x, weight_, bias);
-  // On a GPU: multiplied in the format, or int8 in the type of x.
-  const auto type = scales_.defined() ? x.scalar_type() : weight_.scalar_type();
-  auto weight = weight_.to(type);
-  if (scales_.defined()) weight = weight * scales_.to(type).unsqueeze(1);
-  const auto y = torch::linear(x.to(type), weight);
+  // On a GPU: multiplied in the format, whole numbers in float.
+  const auto y = scales_.defined() ? torch::linear(with_rounded_inputs(x.to(torch::kFloat)),
+                                                   scaled(weight_, scales_))
+                                   : torch::linear(x.to(weight_.scalar_type()), weight_);
   return (bias.defined() ? y + bias : y).to(x.scalar_type());
 }
 
@@ -116,8 +136,7 @@ torch::Tensor WeightMatrix::rows(const torch::Tensor& ids) const {
   if (packed_.defined()) return packed_.rows(ids);
   auto vectors = torch::embedding(weight_, ids);
   if (format_ == WeightFormat::fp32) return vectors;
-  const auto values = vectors.to(torch::kFloat);
-  return scales_.defined() ? values * scales_.index({ids}).unsqueeze(-1) : values;
+  return scales_.defined() ? scaled(vectors, torch::embedding(scales_, ids)) : vectors.to(torch::kFloat);
 }
 
 torch::Tensor WeightMatrix::values() const {
@@ -140,10 +159,11 @@ void WeightMatrix::convert(WeightFormat wanted) {
   if (values.is_cpu()) {
     packed_ = PackedMatrix(values, packed_format(format));
     weight_ = torch::Tensor();
-  } else if (format == WeightFormat::int8) {
-    const auto largest = values.abs().amax(1).to(torch::kFloat);
-    scales_ = torch::where(largest > 0, largest / kLargestInt8, torch::ones_like(largest));
-    weight_ = (values / scales_.unsqueeze(1)).round().to(torch::kChar).contiguous();
+  } else if (is_whole(format)) {
+    const auto [numbers, scales] =
+        PackedMatrix(values.to(torch::kCPU), packed_format(format)).whole_numbers();
+    weight_ = numbers.to(values.device());
+    scales_ = scales.to(values.device());
   } else {
     weight_ = values.to(format == WeightFormat::bf16 ? torch::kBFloat16 : torch::kHalf);
   }

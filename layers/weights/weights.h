@@ -56,7 +56,8 @@ class WeightOwner {
 ///   fp16  half the memory: 11 bits of each number, which must not exceed 65504
 ///   int8  a quarter of the memory: whole numbers from -127 to 127, and a scale for each row
 ///   int4  a seventh of the memory: whole numbers from -8 to 7, and a scale for each 32 numbers of a row
-/// Only fp32 can be trained. On the CPU the other formats are packed (layers/kernels/products).
+/// Only fp32 can be trained. On the CPU the other formats are packed (layers/kernels/products). A GPU has the
+/// same numbers, those of int4 in bytes, and rounds the inputs of whole numbers in the same way.
 enum class WeightFormat { fp32, bf16, fp16, int8, int4 };
 constexpr auto config_names(WeightFormat) {
   return std::to_array<std::string_view>({"fp32", "bf16", "fp16", "int8", "int4"});
@@ -64,7 +65,6 @@ constexpr auto config_names(WeightFormat) {
 
 /// `format`, or the next one that is fast on `device`: decoding must not be slower than in fp32.
 ///   fp16  bf16 on processors without F16C
-///   int4  int8 on a GPU
 WeightFormat fast_format(WeightFormat format, torch::Device device);
 
 /// A matrix W (O, I). Linear map: O outputs, I inputs. Table: O rows of width I.
@@ -97,8 +97,8 @@ class WeightMatrix {
   void convert(WeightFormat format);
   /// A matrix of the same shape, format and device with any numbers.
   WeightMatrix blank() const;
-  /// The stored tensors: the numbers, or all bytes of a packed matrix; and the scales (O), which are
-  /// undefined except for int8 on a GPU.
+  /// The stored tensors: the numbers, or all bytes of a packed matrix; and the scales, (O, 1) or
+  /// (O, ⌈I/32⌉), which are undefined except for int8 and int4 on a GPU.
   const torch::Tensor& numbers() const { return packed_.defined() ? packed_.memory() : weight_; }
   const torch::Tensor& scales() const { return scales_; }
   /// The matrix in fp32 as products use it: (O, I).
@@ -106,7 +106,7 @@ class WeightMatrix {
 
  private:
   torch::Tensor weight_;  // (O, I) float; on a GPU also bfloat16, half or int8
-  torch::Tensor scales_;  // (O) float; int8 on a GPU only
+  torch::Tensor scales_;  // float; int8 and int4 on a GPU only
   PackedMatrix packed_;   // the other formats on a CPU
   WeightFormat format_ = WeightFormat::fp32;
 };

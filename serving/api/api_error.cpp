@@ -5,6 +5,7 @@
 #include <c10/util/Exception.h>
 #include <nlohmann/json.hpp>
 
+#include "base/tensor_memory.h"
 #include "base/text.h"
 #include "generation/prompt.h"
 #include "serving/service_error.h"
@@ -60,9 +61,8 @@ ApiError as_api_error(const std::exception_ptr& problem) {
     return {500, error.what()};
   } catch (const Error& error) {
     return {error.exit_code() == 2 ? 400 : 500, error.what()};
-  } catch (const c10::OutOfMemoryError&) {
-    return {503, "the server is out of memory: ask for less, or later"};
   } catch (const c10::Error& error) {
+    if (memory_shortage(error)) return {503, "the server is out of memory: ask for less, or later"};
     const std::string text = error.what_without_backtrace();
     return {500, text.substr(0, text.find('\n'))};
   } catch (const std::bad_alloc&) {

@@ -162,7 +162,7 @@ Metrics SpeechRecognition::evaluate(Model& model, Split split, const EvaluationO
   ErrorCounts counts(recordings);
   auto sums = torch::zeros({2}, torch::kDouble);  // loss, targets
   for_each_own_batch(source, options, [&](const Batch& batch) {
-    sums[0] += objective->loss(model, batch.to(model.device())).to(torch::kCPU, torch::kDouble);
+    sums[0] += objective->loss(model, model.on_device(batch)).to(torch::kCPU, torch::kDouble);
     sums[1] += objective->n_targets(batch);
     const auto outputs = transcribe(model, *this, batch, experiment().generation);
     const auto numbers = int64_values(batch.field(fields::kRecordingNumbers));

@@ -16,7 +16,7 @@ namespace {
 std::vector<std::string> transcribe_by_ctc(Model& model, const Task& task, const Batch& recordings,
                                            int64_t beam) {
   const InferenceScope scope(model);
-  const auto logits = model.logits(model.hidden_states(recordings.to(model.device())));
+  const auto logits = model.logits(model.hidden_states(model.on_device(recordings)));
   const auto log_probs = logits.to(torch::kCPU, torch::kFloat).log_softmax(-1);  // (B, T, V + 1)
   std::vector<std::string> texts;
   for (const auto& hypothesis : ctc_search(log_probs, audio_lengths(recordings), beam))

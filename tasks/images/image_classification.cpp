@@ -111,7 +111,7 @@ class ImageClassification final : public Task {
   /// (N, C) as activated().
   torch::Tensor outputs(Model& model, const Batch& batch) const {
     const InferenceScope scope(model);
-    return activated(model.logits(model.features(batch.to(model.device()))), problem());
+    return activated(model.logits(model.features(model.on_device(batch))), problem());
   }
 
   const Problem problem_ = problem_of(experiment());

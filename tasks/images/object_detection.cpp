@@ -187,7 +187,7 @@ Metrics ObjectDetection::evaluate(Model& model, Split split, const EvaluationOpt
   FoundObjects found(pictures(split)->size(), model.detecting()->n_queries());
   auto sums = torch::zeros({2}, torch::kDouble);  // loss, pictures
   for_each_own_batch(source, options, [&](const Batch& batch) {
-    const auto on_device = batch.to(model.device());
+    const auto on_device = model.on_device(batch);
     const auto detections = model.detecting()->detect(on_device);
     sums[0] += criterion.loss(detections, on_device).to(torch::kCPU);
     sums[1] += batch.n_rows();
@@ -248,7 +248,7 @@ ImageInputs ObjectDetection::read_inputs(const std::vector<std::string>& files) 
 /// network sees at its edge.
 Prediction ObjectDetection::predict_one(Model& model, const std::string& name,
                                         const ImageInputs& input) const {
-  const auto objects = objects_of(model.detecting()->detect(input.batch.to(model.device())));
+  const auto objects = objects_of(model.detecting()->detect(model.on_device(input.batch)));
   if (objects.scores.isnan().any().item<bool>()) fail_not_a_number();
   const auto& shown = input.shown.front();
   const ImageShape picture{.height = static_cast<int64_t>(shown.height),

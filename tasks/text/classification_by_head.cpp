@@ -75,7 +75,7 @@ class ClassificationByHead final : public TextClassifier {
       } else {
         source = single_batches(std::move(firsts), no_targets, one_batch);
       }
-      const auto batch = source->batch(0, 0).to(model.device());
+      const auto batch = model.on_device(source->batch(0, 0));
       return model.logits(model.features(batch)).to(torch::kCPU, torch::kFloat);
     };
     return {.scores = scores, .most_rows = most_rows};

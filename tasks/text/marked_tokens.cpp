@@ -60,7 +60,7 @@ class MarkedTokens final : public Task {
     one_batch.batch_size = 1;
     one_batch.order = BatchOptions::Order::sequential;
     for (const auto& text : texts) {
-      const auto batch = source_of({text}, one_batch)->batch(0, 0).to(model.device());
+      const auto batch = model.on_device(source_of({text}, one_batch)->batch(0, 0));
       const auto logits = model.logits(model.features(batch));
       const int64_t n_tokens = std::min(logits.size(-1), tokenizer().vocab_size());
       const auto predicted = logits.narrow(-1, 0, n_tokens).argmax(-1);

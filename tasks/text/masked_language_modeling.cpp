@@ -55,7 +55,7 @@ class MaskedLanguageModeling final : public Task {
     const InferenceScope scope(model);
     const auto batch = batches(Split::valid).batch(0, 0);
     // A foreign model's table may have rows that are no tokens.
-    const auto logits = model.logits(model.features(batch.to(model.device())));
+    const auto logits = model.logits(model.features(model.on_device(batch)));
     const int64_t n_tokens = std::min(logits.size(-1), tokenizer().vocab_size());
     const auto guesses = logits.narrow(-1, 0, n_tokens).argmax(-1).to(torch::kCPU);
     const int64_t length = batch.input.length();

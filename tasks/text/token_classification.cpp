@@ -229,7 +229,7 @@ std::vector<Prediction> TokenClassification::predict(Model& model, const std::ve
   const auto predict_batch = [&](std::span<const int64_t> examples) {
     std::vector<const TokensWithClasses*> chosen;
     for (const int64_t i : examples) chosen.push_back(&rows[static_cast<size_t>(i)]);
-    const auto batch = token_classification_batch(chosen, around, pad()).to(model.device());
+    const auto batch = model.on_device(token_classification_batch(chosen, around, pad()));
     const auto outputs = activated(model.logits(model.features(batch)), problem());
     const auto [best, classes] = outputs.max(1);
     int64_t at = 0;

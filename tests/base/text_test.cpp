@@ -98,5 +98,10 @@ TEST(Utf8, TellsABegunCharacterFromABrokenOne) {
   EXPECT_EQ(incomplete_utf8("ab\xFF"), 0U);
 }
 
+TEST(Text, LettersOfAsciiBecomeSmall) {
+  EXPECT_EQ(ascii_lower("R.TSV [\\]^_` @ÄÉ"), "r.tsv [\\]^_` @ÄÉ");
+  EXPECT_EQ(ascii_lower(""), "");
+}
+
 }  // namespace
 }  // namespace zoo

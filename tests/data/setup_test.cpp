@@ -149,5 +149,17 @@ TEST_F(SetupScript, WhatIsInstalledStays) {
   EXPECT_THAT(result.pip, IsEmpty());
 }
 
+TEST_F(SetupScript, TheWheelForCudaGetsTheHeadersThatItLacks) {
+  program("repository/.venv/bin/python3",
+          "case \"$*\" in *nvidia-cuda*) exit 1 ;; *print*) echo 13.0.2 ;; *) exit 0 ;; esac");
+  const auto result = run(kNobody);
+  EXPECT_EQ(result.code, 0) << result.output;
+  EXPECT_EQ(result.pip, "install -q cuda-toolkit[crt,cccl]==13.0.2\n");
+  program("repository/.venv/bin/pip", "exit 1");
+  const auto failed = run(kNobody);
+  EXPECT_EQ(failed.code, 0) << failed.output;
+  EXPECT_THAT(failed.output, HasSubstr("no training on several GPUs"));
+}
+
 }  // namespace
 }  // namespace zoo

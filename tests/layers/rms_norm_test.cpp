@@ -51,6 +51,13 @@ TEST(RmsNorm, TakesAnyShapeAndLayout) {
             torch::kBFloat16);
 }
 
+TEST(RmsNorm, OfSixteenBitsIsThatOfItsGainsType) {
+  torch::manual_seed(1);
+  const auto gain = torch::randn({40});
+  const auto x = torch::randn({3, 40}).to(torch::kBFloat16);
+  EXPECT_TRUE(torch::equal(rms_norm(x, gain, 1e-6), rms_norm(x.to(torch::kFloat), gain, 1e-6)));
+}
+
 TEST(RmsNorm, TheGainMustBeAsWideAsTheRows) {
   EXPECT_THROW(rms_norm(torch::randn({2, 64}), torch::ones({4}), 1e-6), c10::Error);
 }

@@ -1,5 +1,6 @@
 #include "training/gradients/step_graph.h"
 
+#if __has_include(<ATen/core/GraphImplInterface.h>)  // LibTorch 2.13
 #include <ATen/core/GraphImplInterface.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -74,7 +75,7 @@ class RecordedTraining : public ::testing::Test {
     recorded_step = &step_;
     step_.parameters = recorded_->parameters();
     step_.body = body_of(recorded_);
-    graph_ = std::make_unique<StepGraph>(step_.parameters, torch::kCPU);
+    graph_ = std::make_unique<StepGraph>(step_.parameters, std::vector<torch::Tensor>(), torch::kCPU);
   }
   ~RecordedTraining() override { recorded_step = nullptr; }
   RecordedTraining(const RecordedTraining&) = delete;
@@ -163,3 +164,4 @@ TEST_F(RecordedTraining, SaysWhatCannotBeRecorded) {
 
 }  // namespace
 }  // namespace zoo::testing
+#endif

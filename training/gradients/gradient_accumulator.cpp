@@ -190,7 +190,7 @@ std::vector<LossAndGradients> GradientAccumulator::differentiate_parts(const std
     if (collector_) collector_->finish(i);
   };
   if (n == 1) {
-    take(0, rows->to(model_->device()));
+    take(0, model_->on_device(*rows));
     return results;
   }
   const auto parts = split_rows(*rows, static_cast<int64_t>(n));

@@ -4,16 +4,17 @@
 #include <string_view>
 #include <utility>
 
-#include <ATen/core/GraphImplInterface.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
+#include <torch/types.h>
 
 #include "base/device.h"
 #include "base/error.h"
 #include "base/generator_scope.h"
 #include "base/random.h"
+#include "training/gradients/device_graph.h"
 
 namespace zoo {
 namespace {
@@ -49,23 +50,36 @@ class OwnStream {
   std::optional<c10::StreamGuard> guard_;
 };
 
+/// Ends a recording that went wrong, so that the stream can be used again and the graph can be destroyed.
+void end_broken(DeviceGraph& graph) {
+  try {
+    graph.end();
+  } catch (const c10::Error&) {
+    // What was wrong is known already.
+  }
+}
+
 }  // namespace
 
 /// A recorded step. Every replay reads and writes these same tensors.
 struct StepGraph::Recording {
-  std::unique_ptr<at::GraphImplInterface> graph;
+  std::unique_ptr<DeviceGraph> graph;
   std::vector<Batch> batches;
   std::vector<torch::Tensor> gradients;  // one per parameter; undefined where it has none
   torch::Tensor result;
   size_t n_seeds = 0;  // number of seeds that body draws
 };
 
-StepGraph::StepGraph(std::vector<torch::Tensor> parameters, torch::Device device)
-    : parameters_(std::move(parameters)), device_(device) {
-  if (!at::has_graph_impl(device.type())) {
-    throw ConfigError(fmt::format(
-        "training.cuda_graphs: true needs a GPU, but this training is on {}: leave it out", device.str()));
-  }
+StepGraph::StepGraph(std::vector<torch::Tensor> parameters, std::vector<torch::Tensor> state,
+                     torch::Device device)
+    : parameters_(std::move(parameters)), state_(std::move(state)), device_(device) {
+  if (make_device_graph(device.type())) return;
+  if (device.is_cuda())
+    throw ConfigError(
+        "training.cuda_graphs: true needs LibTorch 2.13, or a program that was built with the headers of CUDA: "
+        "leave it out");
+  throw ConfigError(fmt::format(
+      "training.cuda_graphs: true needs a GPU, but this training is on {}: leave it out", device.str()));
 }
 
 StepGraph::~StepGraph() = default;
@@ -105,6 +119,8 @@ void StepGraph::record(const std::vector<Batch>& batches, const Body& body) {
       gradients.push_back(std::exchange(parameter.mutable_grad(), torch::Tensor()));
     return gradients;
   };
+  std::vector<torch::Tensor> state;
+  for (const auto& tensor : state_) state.push_back(tensor.clone());
   synchronize(device_);
   const OwnStream stream(device_);
   const RandomScope random({0});
@@ -114,19 +130,27 @@ void StepGraph::record(const std::vector<Batch>& batches, const Body& body) {
     take_gradients();
     synchronize(device_);
   }
-  recording->graph = at::create_graph_impl(device_.type());
+  recording->graph = make_device_graph(device_.type());
   try {
     SeedRecord seeds;  // NOLINT(misc-const-correctness): records seeds while it lives
-    recording->graph->capture_begin();
+    recording->graph->begin();
     recording->result = body(recording->batches);
-    recording->graph->capture_end();
+    recording->graph->end();
     recording->n_seeds = seeds.seeds().size();
   } catch (const c10::Error& error) {
+    end_broken(*recording->graph);
     throw TrainingError(
         fmt::format("training.cuda_graphs: true: a step of this model cannot be recorded ({}): leave it out",
                     error.what_without_backtrace()));
+  } catch (...) {
+    end_broken(*recording->graph);
+    throw;
   }
   recording->gradients = take_gradients();
+  {
+    const torch::NoGradGuard no_grad;
+    for (size_t i = 0; i < state.size(); ++i) state_[i].copy_(state[i]);
+  }
   synchronize(device_);
   recording_ = std::move(recording);
 }

@@ -22,8 +22,9 @@ class StepGraph {
   /// not wait for the device, and must do the same for the same shapes and scale.
   using Body = std::function<torch::Tensor(const std::vector<Batch>& batches)>;
 
-  /// Throws ConfigError if there are no graphs on this kind of device.
-  StepGraph(std::vector<torch::Tensor> parameters, torch::Device device);
+  /// `state`: what a step changes besides gradients, such as the running statistics of batch norm. Throws
+  /// ConfigError if there are no graphs on this kind of device.
+  StepGraph(std::vector<torch::Tensor> parameters, std::vector<torch::Tensor> state, torch::Device device);
   ~StepGraph();
   StepGraph(const StepGraph&) = delete;
   StepGraph& operator=(const StepGraph&) = delete;
@@ -37,7 +38,7 @@ class StepGraph {
   struct Recording;
   void record(const std::vector<Batch>& batches, const Body& body);
 
-  std::vector<torch::Tensor> parameters_;
+  std::vector<torch::Tensor> parameters_, state_;
   torch::Device device_;
   std::vector<int64_t> shapes_;  // of the last batches
   double scale_ = 0;

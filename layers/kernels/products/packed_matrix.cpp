@@ -150,6 +150,20 @@ void pack_row(PackedFormat format, const float* row, int64_t n_inputs, int64_t j
   }
 }
 
+/// Number k of row j of a panel in int8 or int4.
+int whole_number(PackedFormat format, const uint8_t* panel, int64_t j, int64_t k) {
+  const int byte = panel[place_of(format, j, k)];
+  if (format == PackedFormat::int8) return byte - static_cast<int>(kInt8Offset);
+  return (k % kGroup < kGroup / 2 ? byte & 15 : byte >> 4) - static_cast<int>(kInt4Offset);
+}
+
+/// The scale of number k of row j.
+float scale_at(PackedFormat format, const uint8_t* panel, int64_t j, int64_t k) {
+  return format == PackedFormat::int8
+             ? get<float>(panel + 4 * j)
+             : static_cast<float>(get<c10::Half>(panel + k / kGroup * kInt4Group + 2 * j));
+}
+
 void unpack_row(PackedFormat format, const uint8_t* panel, int64_t n_inputs, int64_t j, float* row) {
   switch (format) {
     case PackedFormat::bf16:
@@ -158,19 +172,10 @@ void unpack_row(PackedFormat format, const uint8_t* panel, int64_t n_inputs, int
     case PackedFormat::fp16:
       for (int64_t k = 0; k < n_inputs; ++k) row[k] = get<c10::Half>(panel + place_of(format, j, k));
       return;
-    case PackedFormat::int8: {
-      const auto scale = get<float>(panel + 4 * j);
-      for (int64_t k = 0; k < n_inputs; ++k)
-        row[k] = scale * static_cast<float>(panel[place_of(format, j, k)] - kInt8Offset);
-      return;
-    }
+    case PackedFormat::int8:
     case PackedFormat::int4:
-      for (int64_t k = 0; k < n_inputs; ++k) {
-        const auto scale = static_cast<float>(get<c10::Half>(panel + k / kGroup * kInt4Group + 2 * j));
-        const int byte = panel[place_of(format, j, k)];
-        const int bits = k % kGroup < kGroup / 2 ? byte & 15 : byte >> 4;
-        row[k] = scale * static_cast<float>(bits - kInt4Offset);
-      }
+      for (int64_t k = 0; k < n_inputs; ++k)
+        row[k] = scale_at(format, panel, j, k) * static_cast<float>(whole_number(format, panel, j, k));
       return;
   }
 }
@@ -234,6 +239,29 @@ torch::Tensor PackedMatrix::rows(const torch::Tensor& ids) const {
                        unpack_row(format_, panels + id[i] / kPanel * panel_bytes(), n_columns_,
                                   id[i] % kPanel, out + i * n_columns_);
                    });
+  return result;
+}
+
+WholeNumbers PackedMatrix::whole_numbers() const {
+  TORCH_CHECK(format_ == PackedFormat::int8 || format_ == PackedFormat::int4,
+              "only int8 and int4 have whole numbers");
+  const bool one_scale = format_ == PackedFormat::int8;
+  const int64_t n_scales = one_scale ? 1 : groups_of(n_columns_);
+  WholeNumbers result{.numbers = torch::empty({n_rows_, n_columns_}, torch::kInt8),
+                      .scales = torch::empty({n_rows_, n_scales}, torch::kFloat)};
+  auto* const numbers = result.numbers.mutable_data_ptr<int8_t>();
+  auto* const scales = result.scales.mutable_data_ptr<float>();
+  const auto* const panels = memory_.const_data_ptr<uint8_t>();
+  at::parallel_for(0, n_rows_, grain_rows(std::max<int64_t>(n_columns_, 1)), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const auto* const panel = panels + i / kPanel * panel_bytes();
+      const int64_t j = i % kPanel;
+      for (int64_t k = 0; k < n_columns_; ++k)
+        numbers[i * n_columns_ + k] = static_cast<int8_t>(whole_number(format_, panel, j, k));
+      for (int64_t group = 0; group < n_scales; ++group)
+        scales[i * n_scales + group] = scale_at(format_, panel, j, group * kGroup);
+    }
+  });
   return result;
 }
 

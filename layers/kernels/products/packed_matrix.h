@@ -15,6 +15,12 @@ namespace zoo {
 ///               least sum of squared errors among some near largest |w| / 8
 enum class PackedFormat { bf16, fp16, int8, int4 };
 
+/// The numbers of a matrix in int8 or int4, one in each byte, and what they are multiplied with.
+struct WholeNumbers {
+  torch::Tensor numbers;  // (O, I) int8
+  torch::Tensor scales;   // int8: (O, 1), int4: (O, ⌈I/32⌉), float
+};
+
 class PackedMatrix {
  public:
   PackedMatrix() = default;
@@ -37,6 +43,8 @@ class PackedMatrix {
   /// ids: any shape (…) int64, on the CPU. Returns the rows with these ids, (…, I) float. Throws c10::Error
   /// for others.
   torch::Tensor rows(const torch::Tensor& ids) const;
+  /// Throws c10::Error for other formats than int8 and int4.
+  WholeNumbers whole_numbers() const;
 
  private:
   torch::Tensor memory_;

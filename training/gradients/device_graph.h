@@ -1,0 +1,24 @@
+#pragma once
+// A device's graph of kernels (CUDA Graphs), as the installed LibTorch offers it.
+
+#include <memory>
+
+#include <c10/core/Device.h>
+
+namespace zoo {
+
+/// Kernels that are recorded once and then started together.
+class DeviceGraph {
+ public:
+  virtual ~DeviceGraph() = default;
+  /// From here to end(), what the current stream is asked to do is recorded and not done.
+  virtual void begin() = 0;
+  virtual void end() = 0;
+  virtual void replay() = 0;
+};
+
+/// A new graph on this kind of device; null if LibTorch has none for it. LibTorch has one for CUDA from 2.13
+/// on; an older one needs the headers of CUDA when this program is built (ZOO_HAS_CUDA_HEADERS).
+std::unique_ptr<DeviceGraph> make_device_graph(c10::DeviceType device);
+
+}  // namespace zoo
