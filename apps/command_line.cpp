@@ -18,8 +18,10 @@
 #include <torch/version.h>
 
 #include "apps/commands.h"
+#include "apps/console/already_reported.h"
 #include "apps/console/show_error.h"
 #include "apps/console/usage_problem.h"
+#include "apps/doctor/doctor.h"
 #include "apps/proteins/contacts.h"
 #include "apps/score/score.h"
 #include "apps/serve/serve.h"
@@ -101,6 +103,7 @@ int command_line(int argc, char** argv) {
   add_contacts(app);
   add_config(app);
   add_tokenizer(app);
+  add_doctor(app);
   add_completion(app);
   // The last two are declared last, so that commands do not inherit them.
   app.set_help_all_flag("--help-all", "Help of every command");

@@ -7,11 +7,6 @@ class App;
 
 namespace zoo {
 
-/// Thrown if another process has already reported the error. This process only exits with the same code.
-struct AlreadyReported {
-  int exit_code;
-};
-
 void add_train(CLI::App& app);
 void add_generate(CLI::App& app);
 void add_predict(CLI::App& app);

@@ -20,6 +20,7 @@
 #include "apps/arguments/run_arguments.h"
 #include "apps/arguments/texts.h"
 #include "apps/commands.h"
+#include "apps/console/already_reported.h"
 #include "apps/console/prompt_lines.h"
 #include "base/error.h"
 #include "base/text.h"

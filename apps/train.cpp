@@ -11,6 +11,7 @@
 
 #include "apps/arguments/options.h"
 #include "apps/commands.h"
+#include "apps/console/already_reported.h"
 #include "base/device.h"
 #include "base/error.h"
 #include "base/process.h"

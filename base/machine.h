@@ -13,8 +13,14 @@ struct MachineInfo {
   int64_t cores = 1;         // usable by this process
   int64_t memory_bytes = 0;  // physical; 0 if the system does not report it
   std::string system = {};   // "Linux 6.1.0 x86_64"
+  /// "Debian GNU/Linux 12 (bookworm)"; empty if the system does not report it.
+  std::string distribution = {};
 };
 MachineInfo machine_info();
+
+/// How many cores' time the process's control groups (containers, batch systems) let it use, such as 1.5.
+/// nullopt if they set no limit. Threads beyond it wait for each other. `root` as below.
+std::optional<double> core_limit(const std::filesystem::path& root = "/");
 
 /// Bytes that this process can still allocate: the memory that the machine has free or can free at once,
 /// within the limits of the process's control groups (containers, batch systems). nullopt if the system does

@@ -245,7 +245,7 @@ Json versions_json() {
   return {{"transformer_zoo", version()},
           {"commit", commit.empty() ? Json() : Json(commit)},
           {"libtorch", TORCH_VERSION},
-          {"compiler", __VERSION__}};
+          {"compiler", compiler()}};
 }
 
 std::string time_now() {

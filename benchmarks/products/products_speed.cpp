@@ -13,9 +13,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
-#include <limits>
 #include <memory>
-#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,6 +25,7 @@
 
 #include "base/adaptive_waits.h"
 #include "base/cpu_allocator.h"
+#include "base/hardware/memory_rate.h"
 #include "base/named_enum.h"
 #include "base/stopwatch.h"
 #include "layers/kernels/linear.h"
@@ -55,28 +54,6 @@ double seconds_of(const Work& work) {
   const Stopwatch watch;
   work();
   return watch.seconds();
-}
-
-/// GB/s at which all threads read 1 GB.
-double memory_rate() {
-  const auto memory = torch::ones({250'000'000});
-  const float* const data = memory.const_data_ptr<float>();
-  double least = std::numeric_limits<double>::infinity();
-  for (int round = 0; round < 7; ++round) {
-    least = std::min(least, seconds_of([&] {
-                       const int threads = at::get_num_threads();
-                       at::parallel_for(0, threads, 1, [&](int64_t begin, int64_t end) {
-                         std::array<float, 64> sums{};
-                         for (int64_t i = memory.numel() / threads * begin;
-                              i + 64 <= memory.numel() / threads * end; i += 64)
-                           for (size_t j = 0; j < sums.size(); ++j)
-                             sums[j] += data[i + static_cast<int64_t>(j)];
-                         volatile float sink = std::accumulate(sums.begin(), sums.end(), 0.0F);
-                         (void)sink;
-                       });
-                     }));
-  }
-  return static_cast<double>(memory.nbytes()) / least / kGiga;
 }
 
 /// Products with the copies of a matrix, one after the other.
@@ -157,7 +134,7 @@ int main(int n_arguments, char** arguments) {
   for (int i = 1; i < n_arguments; ++i) rows.push_back(std::atol(arguments[i]));
   if (rows.empty()) rows = {1, 4, 16, 512};
   fmt::print("{} threads, {}; memory: {:.1f} GB/s\n", at::get_num_threads(), zoo::name_of(zoo::best_path()),
-             zoo::memory_rate());
+             zoo::memory_read_rate() / zoo::kGiga);
   for (const auto n : rows) zoo::measure(n);
-  fmt::print("\nmemory: {:.1f} GB/s\n", zoo::memory_rate());
+  fmt::print("\nmemory: {:.1f} GB/s\n", zoo::memory_read_rate() / zoo::kGiga);
 }

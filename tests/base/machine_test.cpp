@@ -47,5 +47,24 @@ TEST(AvailableMemory, OfAContainerWithTheFirstVersion) {
   EXPECT_EQ(available_memory_bytes(root.path()), 100 * kMegabyte);
 }
 
+TEST(CoreLimit, IsTheLeastOfTheControlGroupsAround) {
+  const TempDir root;
+  EXPECT_EQ(core_limit(root.path()), std::nullopt);
+  root.write("proc/self/cgroup", "0::/batch/job\n");
+  root.write("sys/fs/cgroup/batch/job/cpu.max", "max 100000\n");
+  EXPECT_EQ(core_limit(root.path()), std::nullopt);
+  root.write("sys/fs/cgroup/batch/cpu.max", "150000 100000\n");
+  EXPECT_EQ(core_limit(root.path()), 1.5);
+  root.write("sys/fs/cgroup/batch/job/cpu.max", "50000 100000\n");
+  EXPECT_EQ(core_limit(root.path()), 0.5);
+  root.write("proc/self/cgroup", "5:cpuacct,cpu:/docker/abc\n");
+  EXPECT_EQ(core_limit(root.path()), std::nullopt);
+  root.write("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n");
+  root.write("sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
+  EXPECT_EQ(core_limit(root.path()), std::nullopt);
+  root.write("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "200000\n");
+  EXPECT_EQ(core_limit(root.path()), 2.0);
+}
+
 }  // namespace
 }  // namespace zoo::testing

@@ -1,0 +1,48 @@
+#include "apps/doctor/doctor.h"
+
+#include <iostream>
+#include <memory>
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include "apps/arguments/options.h"
+#include "apps/console/already_reported.h"
+#include "apps/doctor/gather_report.h"
+#include "apps/doctor/judge.h"
+#include "apps/doctor/show_report.h"
+#include "base/device.h"
+
+namespace zoo {
+namespace {
+
+struct DoctorArguments {
+  bool json = false;
+  std::string device = "auto";
+};
+
+void examine(const DoctorArguments& arguments) {
+  const auto report = gather_report(parse_device(arguments.device));
+  const auto findings = judge(report);
+  using error_handler = nlohmann::json::error_handler_t;  // names of folders need not be UTF-8
+  std::cout << (arguments.json ? to_json(report, findings).dump(2, ' ', false, error_handler::replace) + "\n"
+                               : to_text(report, findings))
+            << std::flush;
+  if (!findings.problems.empty())
+    throw AlreadyReported{1};  // NOLINT(bugprone-std-exception-baseclass): an exit, no error
+}
+
+}  // namespace
+
+void add_doctor(CLI::App& app) {
+  const auto arguments = std::make_shared<DoctorArguments>();
+  auto* command = app.add_subcommand(
+      "doctor",
+      "Check this machine and this program: versions, speed, GPUs, folders, and whether a tiny "
+      "model learns; exit code 1 if something is wrong");
+  add_device(*command, arguments->device);
+  add_json(*command, arguments->json);
+  command->callback([arguments] { examine(*arguments); });
+}
+
+}  // namespace zoo
