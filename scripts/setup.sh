@@ -6,7 +6,8 @@
 #
 # PyPI's wheel is built for CUDA and takes several GB with its dependencies. A machine without an NVIDIA GPU gets the
 # wheel for CPUs from PyTorch's own index, or PyPI's if that index cannot be reached.
-# ZOO_TORCH_INDEX=URL takes the wheel from another package index, ZOO_TORCH_INDEX=pypi from PyPI.
+# ZOO_TORCH_INDEX=URL takes the wheel from another package index, ZOO_TORCH_INDEX=pypi from PyPI. It takes the place of an
+# installed wheel that is plainly another one: for CPUs, or for another CUDA.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -53,7 +54,7 @@ install_debian_packages() {
 }
 
 has_own_libtorch() {
-  local prefix
+  local prefix prefixes
   IFS=':' read -ra prefixes <<<"${LIBTORCH:-}:${CMAKE_PREFIX_PATH:-}"
   for prefix in "${prefixes[@]}"; do
     [[ -n $prefix && -e $prefix/share/cmake/Torch/TorchConfig.cmake ]] && return 0
@@ -88,15 +89,36 @@ can_reach() {
   timeout 20 .venv/bin/python3 -c 'import sys, urllib.request; urllib.request.urlopen(sys.argv[1], timeout=10)' "$1" 2>/dev/null
 }
 
+# is_chosen_torch: whether the installed wheel may be from ZOO_TORCH_INDEX. Wheels of PyTorch's indexes have the index's
+# last word in their version, as in 2.13.0+cpu and 2.13.0+cu126; PyPI's have none.
+is_chosen_torch() {
+  local index=${ZOO_TORCH_INDEX:-} label=''
+  index=${index%/}
+  case "${index##*/}" in
+    pypi) ;;
+    cpu | cu[0-9]* | rocm*) label=${index##*/} ;;
+    *) return 0 ;;
+  esac
+  [[ $(.venv/bin/python3 -c 'from importlib.metadata import version; print(version("torch").partition("+")[2])') == "$label" ]]
+}
+
+# pip_torch [OPTION...]: installs LibTorch. An older one stays until the new one is downloaded.
+pip_torch() {
+  if python_has torch; then
+    .venv/bin/pip install -q "$@" --force-reinstall --no-deps "torch==$torch_version" || return
+  fi
+  .venv/bin/pip install -q "$@" "torch==$torch_version"
+}
+
 # install_torch_from INDEX
 install_torch_from() {
   say "installing LibTorch $torch_version (the PyTorch wheel) from $1 into .venv"
-  .venv/bin/pip install -q --index-url "$1" "torch==$torch_version"
+  pip_torch --index-url "$1"
 }
 
 install_torch() {
   make_venv
-  python_has torch "$torch_version" && return
+  python_has torch "$torch_version" && is_chosen_torch && return
   local index=${ZOO_TORCH_INDEX:-}
   if [[ -n $index && $index != pypi ]]; then
     install_torch_from "$index" || fail "pip install torch==$torch_version from $index (ZOO_TORCH_INDEX) failed"
@@ -111,7 +133,7 @@ install_torch() {
     fi
   fi
   say "installing LibTorch $torch_version (the PyTorch wheel) into .venv"
-  .venv/bin/pip install -q "torch==$torch_version" || fail "pip install torch==$torch_version failed: is there a network?"
+  pip_torch || fail "pip install torch==$torch_version failed: is there a network?"
 }
 
 # LibTorch's headers of NCCL include headers of CUDA that PyPI's wheel does not ask for: without them there is no training on
@@ -132,6 +154,21 @@ install_libtorch() {
   fi
   install_torch
   install_cuda_headers
+}
+
+# warn_without_cuda: a GPU is of no use to a LibTorch without CUDA. zoo doctor says the same.
+warn_without_cuda() {
+  has_nvidia_gpu || return 0
+  local prefix prefixes=(.venv/lib/python3*/site-packages/torch)
+  if has_own_libtorch; then IFS=':' read -ra prefixes <<<"${LIBTORCH:-}:${CMAKE_PREFIX_PATH:-}"; fi
+  for prefix in "${prefixes[@]}"; do
+    [[ -n $prefix && -e $prefix/lib/libtorch_cuda.so ]] && return 0
+  done
+  if has_own_libtorch; then
+    say "this machine has an NVIDIA GPU, but the LibTorch of LIBTORCH or CMAKE_PREFIX_PATH has no CUDA"
+  else
+    say "this machine has an NVIDIA GPU, but LibTorch has no CUDA: run ZOO_TORCH_INDEX=pypi scripts/setup.sh, then scripts/build.sh"
+  fi
 }
 
 install_references() {
@@ -159,3 +196,4 @@ install_debian_packages
 install_libtorch
 [[ ${1:-} != --tests ]] || { install_references; install_older_references; }
 say "everything is installed"
+warn_without_cuda

@@ -62,13 +62,22 @@ VersionFacts versions() {
           .build_type = std::string(build_type())};
 }
 
+bool has_amx() {
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+  return __builtin_cpu_supports("amx-bf16");
+#else
+  return false;
+#endif
+}
+
 ProcessorFacts processor() {
   constexpr int64_t any_wide_model = 4096;
   return {.core_limit = core_limit(),
           .threads = at::get_num_threads(),
           .libtorch_vectors = at::get_cpu_capability(),
           .product_vectors = std::string(name_of(best_path())),
-          .has_bf16 = resolve(Precision::automatic, c10::kCPU, any_wide_model) == Precision::bf16};
+          .has_bf16 = resolve(Precision::automatic, c10::kCPU, any_wide_model) == Precision::bf16,
+          .has_amx = has_amx()};
 }
 
 MemoryFacts memory() {

@@ -27,6 +27,7 @@ struct ProcessorFacts {
   std::string libtorch_vectors;      // "AVX2", "AVX512", "DEFAULT"
   std::string product_vectors;       // of products with packed weights: "portable", "avx2", "avx512"
   bool has_bf16 = false;             // whether there are units for bf16, which training uses then
+  bool has_amx = false;              // whether these are Intel's AMX
 };
 
 struct MemoryFacts {

@@ -57,9 +57,11 @@ std::string processor_text(const MachineInfo& machine, const ProcessorFacts& pro
 }
 
 std::string vectors_text(const ProcessorFacts& processor) {
-  return fmt::format("LibTorch {}, products of this program {}, {} units for bf16",
-                     processor.libtorch_vectors, processor.product_vectors,
-                     processor.has_bf16 ? "with" : "no");
+  return fmt::format("LibTorch {}, products of this program {}, {}", processor.libtorch_vectors,
+                     processor.product_vectors,
+                     !processor.has_bf16 ? "no units for bf16"
+                     : processor.has_amx ? "bf16 by AMX"
+                                         : "bf16 by AVX-512");
 }
 
 std::string memory_text(const MachineReport& report) {
@@ -195,7 +197,8 @@ nlohmann::ordered_json to_json(const MachineReport& report, const Findings& find
         {"threads", processor.threads},
         {"libtorch_vectors", processor.libtorch_vectors},
         {"product_vectors", processor.product_vectors},
-        {"bf16", processor.has_bf16}}},
+        {"bf16", processor.has_bf16},
+        {"amx", processor.has_amx}}},
       {"memory",
        {{"bytes", machine.memory_bytes},
         {"available_bytes", or_null(memory.available_bytes)},

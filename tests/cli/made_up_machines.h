@@ -1,7 +1,9 @@
 #pragma once
 // What zoo doctor could see. docs/installation.md shows some of these machines.
 
+#include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "apps/doctor/machine_report.h"
@@ -9,10 +11,15 @@
 namespace zoo::testing {
 
 inline ArithmeticFacts right_arithmetic(const std::string& device) {
+  constexpr double first = 5.5842, last = 0.0638;
+  std::vector<double> losses(60);
+  for (size_t i = 0; i < losses.size(); ++i)
+    losses[i] =
+        first * std::pow(last / first, static_cast<double>(i) / static_cast<double>(losses.size() - 1));
   return {.device = device,
-          .losses = {5.5466, 3.1, 1.2, 0.0461},
-          .text = " has lions, owls and whales; t",
-          .text_without_cache = " has lions, owls and whales; t",
+          .losses = losses,
+          .text = " has lions, owls and whales; ",
+          .text_without_cache = " has lions, owls and whales; ",
           .seconds = device == "cpu" ? 0.8 : 1.9};
 }
 
@@ -39,7 +46,8 @@ inline MachineReport processor_machine() {
                         .threads = 2,
                         .libtorch_vectors = "AVX2",
                         .product_vectors = "avx2",
-                        .has_bf16 = false},
+                        .has_bf16 = false,
+                        .has_amx = false},
           .memory = {.available_bytes = 21'605'056'512, .bytes_per_second = 13.9e9},
           .gpu = {},
           .arithmetic = {right_arithmetic("cpu")},
@@ -63,6 +71,7 @@ inline MachineReport gpu_machine() {
   report.processor.libtorch_vectors = "AVX512";
   report.processor.product_vectors = "avx512";
   report.processor.has_bf16 = true;
+  report.processor.has_amx = true;
   report.memory = {.available_bytes = 120'000'000'000, .bytes_per_second = 96.2e9};
   report.gpu.seen_by_libtorch = 1;
   report.gpu.system = {.has_device = true, .driver = "580.65.06"};

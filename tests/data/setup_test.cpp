@@ -161,5 +161,39 @@ TEST_F(SetupScript, TheWheelForCudaGetsTheHeadersThatItLacks) {
   EXPECT_THAT(failed.output, HasSubstr("no training on several GPUs"));
 }
 
+TEST_F(SetupScript, SaysThatLibTorchCannotUseTheGpu) {
+  constexpr const char* warning =
+      "this machine has an NVIDIA GPU, but LibTorch has no CUDA: run ZOO_TORCH_INDEX=pypi scripts/setup.sh";
+  program("repository/.venv/bin/python3", "[[ $* != *partition* ]] || echo cpu");  // torch 2.13.0+cpu
+  EXPECT_THAT(run(kNobody).output, Not(HasSubstr("GPU")));
+  dir_.write("gpu", "");
+  const auto without = run(kNobody);
+  EXPECT_EQ(without.code, 0);
+  EXPECT_THAT(without.output, HasSubstr(warning));
+  dir_.write("repository/.venv/lib/python3.11/site-packages/torch/lib/libtorch_cuda.so", "");
+  EXPECT_THAT(run(kNobody).output, Not(HasSubstr("GPU")));
+  dir_.write("own/share/cmake/Torch/TorchConfig.cmake", "");
+  const auto own = "LIBTORCH=" + (dir_ / "own").string();
+  EXPECT_THAT(run(kNobody, own).output,
+              HasSubstr("the LibTorch of LIBTORCH or CMAKE_PREFIX_PATH has no CUDA"));
+  dir_.write("own/lib/libtorch_cuda.so", "");
+  EXPECT_THAT(run(kNobody, own).output, Not(HasSubstr("GPU")));
+}
+
+TEST_F(SetupScript, AnotherWheelTakesThePlaceOfTheInstalledOne) {
+  program("repository/.venv/bin/python3", "[[ $* != *partition* ]] || echo cpu");
+  EXPECT_EQ(run(kNobody, "ZOO_TORCH_INDEX=pypi").pip,
+            "install -q --force-reinstall --no-deps torch==2.13.0\ninstall -q torch==2.13.0\n");
+  const std::string cuda = "http://127.0.0.1:1/whl/cu126";
+  EXPECT_EQ(run(kNobody, "ZOO_TORCH_INDEX=" + cuda).pip,
+            fmt::format("install -q --index-url {0} --force-reinstall --no-deps torch==2.13.0\n"
+                        "install -q --index-url {0} torch==2.13.0\n",
+                        cuda));
+  EXPECT_THAT(run(kNobody, "ZOO_TORCH_INDEX=http://127.0.0.1:1/whl/cpu/").pip, IsEmpty());
+  EXPECT_THAT(run(kNobody, "ZOO_TORCH_INDEX=http://127.0.0.1:1/simple").pip, IsEmpty());
+  program("repository/.venv/bin/python3", "exit 0");  // PyPI's
+  EXPECT_THAT(run(kNobody, "ZOO_TORCH_INDEX=pypi").pip, IsEmpty());
+}
+
 }  // namespace
 }  // namespace zoo
