@@ -19,15 +19,12 @@
 #include "base/machine.h"
 #include "base/version.h"
 #include "comparison/kept_results.h"
+#include "comparison/source_commit.h"
 #include "pages/report/best_values.h"
 #include "pages/report/report_document.h"
 #include "tasks/task_type.h"
 
 namespace zoo {
-namespace embedded {  // cmake/ZooEmbed.cmake
-extern const char commit[];
-}  // namespace embedded
-
 namespace {
 
 /// Integers, 999 for a weight of 1: they keep a report with many maps small.
@@ -241,7 +238,7 @@ Json machine_json(c10::Device device) {
 }
 
 Json versions_json() {
-  const std::string_view commit = embedded::commit;
+  const auto commit = source_commit();
   return {{"transformer_zoo", version()},
           {"commit", commit.empty() ? Json() : Json(commit)},
           {"libtorch", TORCH_VERSION},

@@ -11,7 +11,6 @@
 #include "apps/doctor/gather_report.h"
 #include "apps/doctor/judge.h"
 #include "apps/doctor/show_report.h"
-#include "base/device.h"
 
 namespace zoo {
 namespace {
@@ -22,7 +21,7 @@ struct DoctorArguments {
 };
 
 void examine(const DoctorArguments& arguments) {
-  const auto report = gather_report(parse_device(arguments.device));
+  const auto report = gather_report(arguments.device);
   const auto findings = judge(report);
   using error_handler = nlohmann::json::error_handler_t;  // names of folders need not be UTF-8
   std::cout << (arguments.json ? to_json(report, findings).dump(2, ' ', false, error_handler::replace) + "\n"

@@ -7,30 +7,30 @@
 #include <filesystem>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <ATen/Version.h>
+#include <c10/util/Exception.h>
 #include <fmt/format.h>
 #include <torch/csrc/inductor/aoti_torch/c/shim.h>
 #include <torch/cuda.h>
 #include <torch/version.h>
 
 #include "apps/doctor/arithmetic.h"
+#include "base/device.h"
 #include "base/error.h"
 #include "base/hardware/memory_rate.h"
 #include "base/named_enum.h"
 #include "base/version.h"
+#include "comparison/source_commit.h"
 #include "data/text/token_cache.h"
 #include "io/config/config_path.h"
 #include "io/config/find_config.h"
 #include "layers/kernels/products/paths.h"
 #include "models/precision.h"
 #include "parallel/backends.h"
-
-namespace zoo::embedded {
-extern const char commit[];  // made by zoo_embed_commit (cmake/ZooEmbed.cmake)
-}  // namespace zoo::embedded
 
 namespace zoo {
 namespace {
@@ -52,7 +52,7 @@ std::optional<CudaVersion> libtorch_cuda() {
 
 VersionFacts versions() {
   return {.program = std::string(version()),
-          .commit = embedded::commit,
+          .commit = std::string(source_commit()),
           .libtorch_at_build =
               fmt::format("{}.{}.{}", TORCH_VERSION_MAJOR, TORCH_VERSION_MINOR, TORCH_VERSION_PATCH),
           .libtorch = loaded_libtorch(),
@@ -88,9 +88,27 @@ MemoryFacts memory() {
   return facts;
 }
 
+/// Keeps the first warning of LibTorch, which would write it on stderr.
+class KeptWarning final : public c10::WarningHandler {
+ public:
+  void process(const c10::Warning& warning) override {
+    if (text_.empty()) text_ = warning.msg().substr(0, warning.msg().find('\n'));
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+};
+
 GpuFacts gpus() {
-  GpuFacts facts{.seen_by_libtorch = static_cast<int64_t>(torch::cuda::device_count()),
-                 .system = nvidia_system()};
+  GpuFacts facts;
+  facts.system = nvidia_system();
+  {
+    KeptWarning warning;
+    const c10::WarningUtils::WarningHandlerGuard guard(&warning);
+    facts.seen_by_libtorch = torch::cuda::device_count();
+    facts.libtorch_warning = warning.text();
+  }
   if (const auto driver = CudaDriver::load()) {
     facts.driver =
         DriverFacts{.cuda = driver->version(), .problem = driver->problem(), .gpus = driver->gpus()};
@@ -129,16 +147,18 @@ InstallationFacts installation() {
 
 }  // namespace
 
-MachineReport gather_report(c10::Device device) {
+MachineReport gather_report(std::string_view device) {
+  auto gpu = gpus();  // the first that asks LibTorch for GPUs, which may warn
+  const auto checked = parse_device(device);
   MachineReport report{.versions = versions(),
                        .machine = machine_info(),
                        .processor = processor(),
                        .memory = memory(),
-                       .gpu = gpus(),
+                       .gpu = std::move(gpu),
                        .arithmetic = {},
                        .installation = installation()};
   report.arithmetic.push_back(check_arithmetic(c10::kCPU));
-  if (!device.is_cpu()) report.arithmetic.push_back(check_arithmetic(device));
+  if (!checked.is_cpu()) report.arithmetic.push_back(check_arithmetic(checked));
   return report;
 }
 

@@ -1,13 +1,14 @@
 #pragma once
 // Looks at this machine.
 
-#include <c10/core/Device.h>
+#include <string_view>
 
 #include "apps/doctor/machine_report.h"
 
 namespace zoo {
 
-/// Takes a few seconds. `device`: its arithmetic is checked after that of the processor.
-MachineReport gather_report(c10::Device device);
+/// Takes a few seconds. `device`: as parse_device() takes it (base/device.h); its arithmetic is checked after
+/// that of the processor. Throws UsageError for a device that is unknown or not there.
+MachineReport gather_report(std::string_view device);
 
 }  // namespace zoo

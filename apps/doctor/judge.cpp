@@ -123,8 +123,10 @@ void Judge::judge_unseen_gpus(const CudaVersion& cuda) {
     problem("{} cannot be used: {}; restart the machine, or install the driver again", name,
             excerpt(driver->problem));
   } else {
-    problem("{} works and supports CUDA {}, but LibTorch, built for CUDA {}, sees no GPU: update the driver",
-            name, driver->cuda.text(), cuda.text());
+    const auto& warning = report_.gpu.libtorch_warning;
+    problem("{} supports CUDA {}, but LibTorch, built for CUDA {}, sees no GPU{}: update the driver", name,
+            driver->cuda.text(), cuda.text(),
+            warning.empty() ? "" : fmt::format(" ({})", excerpt(warning, kLongFailure)));
   }
 }
 
@@ -192,7 +194,7 @@ void Judge::judge_installation() {
             static_cast<double>(*working.free_bytes) / 1e9, excerpt(working.path));
   }
   if (!working.can_write)
-    remark("{} cannot be written: give zoo train --out, or work elsewhere", excerpt(working.path));
+    remark("the working folder cannot be written: give zoo train --out, or work elsewhere");
   if (!data.exists) {
     remark("there is no folder for data, {}: scripts/get_data.sh makes it, or set ZOO_DATA",
            excerpt(data.path));

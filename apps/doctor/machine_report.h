@@ -43,6 +43,7 @@ struct DriverFacts {
 
 struct GpuFacts {
   int64_t seen_by_libtorch = 0;
+  std::string libtorch_warning = {};  // what LibTorch said when it looked for them; usually empty
   NvidiaSystem system = {};
   std::optional<DriverFacts> driver = {};           // nothing: there is no library of the driver
   std::optional<std::string> visible_devices = {};  // $CUDA_VISIBLE_DEVICES

@@ -130,6 +130,7 @@ Json as_json(const FolderFacts& folder) {
 
 Json as_json(const GpuFacts& gpu) {
   Json document{{"seen_by_libtorch", gpu.seen_by_libtorch},
+                {"libtorch_warning", gpu.libtorch_warning.empty() ? Json() : Json(gpu.libtorch_warning)},
                 {"cuda_visible_devices", or_null(gpu.visible_devices)},
                 {"has_device_file", gpu.system.has_device},
                 {"kernel_driver", or_null(gpu.system.driver)},

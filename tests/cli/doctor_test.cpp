@@ -16,6 +16,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "apps/doctor/arithmetic.h"
 #include "apps/doctor/judge.h"
 #include "apps/doctor/show_report.h"
 #include "io/text_width.h"
@@ -86,6 +87,12 @@ TEST(DoctorReport, SaysWhatIsWrongAndWhatToDo) {
          m.gpu.driver->cuda = {13, 1};
        },
        "sees no GPU: update the driver"},
+      {machine_with_old_driver,
+       [](auto& m) {
+         m.gpu.driver->cuda = {13, 1};
+         m.gpu.libtorch_warning = "error 803";
+       },
+       "sees no GPU (error 803): update the driver"},
       {gpu_machine, [](auto& m) { m.arithmetic[1].losses[2] *= 1.01; },
        "cuda:0 computes something else than the processor: the loss of step 3 is "},
       {gpu_machine, [](auto& m) { m.arithmetic[1].text = m.arithmetic[1].text_without_cache = "x"; },
@@ -206,11 +213,18 @@ TEST(Doctor, ExaminesThisMachine) {
   for (const auto& problem : document["problems"])
     EXPECT_EQ(problem.get<std::string>().find('\n'), std::string::npos);
 
-  const auto text = run_zoo(dir, "doctor");
+  const auto text = run_zoo(dir, "doctor --device cpu");
   EXPECT_EQ(text.err, "");
   EXPECT_THAT(text.out, AllOf(HasSubstr("transformer-zoo 0."), HasSubstr("\ncheck on cpu "),
                               HasSubstr(" GB/s by 1 thread\n")));
   EXPECT_LE(std::ranges::count(text.out, '\n'), 40);
+}
+
+TEST(Doctor, KeepsAFailureToOneLine) {
+  // No machine has so many GPUs.
+  const auto check = check_arithmetic(c10::Device("cuda:120"));
+  EXPECT_THAT(check.failure, AllOf(Not(IsEmpty()), Not(HasSubstr("\n"))));
+  EXPECT_THAT(check.losses, IsEmpty());
 }
 
 TEST(Doctor, EndsWithExitCodeOneIfSomethingIsWrong) {
