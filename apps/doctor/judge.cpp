@@ -83,8 +83,8 @@ void Judge::judge_gpus() {
   if (gpu.seen_by_libtorch > 0) {
     if (gpu.seen_by_libtorch > 1 && !versions.has_nccl) {
       remark(
-          "{} GPUs cannot train one model together, because the program was built without the headers of "
-          "NCCL: ZOO_TORCH_INDEX=pypi scripts/setup.sh brings them, then scripts/build.sh",
+          "{} GPUs cannot train one model together, because the program was built without NCCL: run "
+          "scripts/setup.sh, which brings its headers with PyPI's wheel, then scripts/build.sh",
           gpu.seen_by_libtorch);
     }
     return;

@@ -15,6 +15,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+#include <torch/cuda.h>
 
 #include "apps/doctor/arithmetic.h"
 #include "apps/doctor/judge.h"
@@ -23,6 +24,7 @@
 #include "tests/cli/made_up_machines.h"
 #include "tests/cli/support.h"
 #include "tests/support/environment.h"
+#include "tests/support/strict_device.h"
 
 namespace zoo::testing {
 namespace {
@@ -218,6 +220,15 @@ TEST(Doctor, ExaminesThisMachine) {
   EXPECT_THAT(text.out, AllOf(HasSubstr("transformer-zoo 0."), HasSubstr("\ncheck on cpu "),
                               HasSubstr(" GB/s by 1 thread\n")));
   EXPECT_LE(std::ranges::count(text.out, '\n'), 40);
+}
+
+TEST(Doctor, ComputesTheSameOnADeviceWithTheRulesOfAGpu) {
+  if (torch::cuda::is_available()) GTEST_SKIP() << "LibTorch has one accelerator at a time";
+  auto report = processor_machine();
+  report.arithmetic = {check_arithmetic(c10::kCPU), check_arithmetic(strict_device())};
+  EXPECT_EQ(report.arithmetic[1].failure, "");
+  EXPECT_EQ(report.arithmetic[1].text, " has lions, owls and whales; ");
+  EXPECT_THAT(judge(report).problems, IsEmpty());
 }
 
 TEST(Doctor, KeepsAFailureToOneLine) {
