@@ -45,7 +45,8 @@ constexpr int kBadInput = 2;
 
 // The first line of a message that may contain a stack trace.
 std::string too_little_memory(const std::string& shortage) {
-  return fmt::format("there is too little memory{}: take a smaller batch or model, or --weights bf16", shortage);
+  return fmt::format("there is too little memory{}: take a smaller batch or model, or --weights bf16",
+                     shortage);
 }
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }

@@ -36,7 +36,8 @@ c10::Device parse_device(std::string_view text, int64_t gpu) {
 
 void synchronize(c10::Device device) {
   if (!device.is_cpu())
-    c10::impl::VirtualGuardImpl(device.type()).synchronizeDevice(std::max<c10::DeviceIndex>(device.index(), 0));
+    c10::impl::VirtualGuardImpl(device.type())
+        .synchronizeDevice(std::max<c10::DeviceIndex>(device.index(), 0));
 }
 
 void set_float_products(FloatProducts products) {

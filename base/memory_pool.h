@@ -19,7 +19,8 @@ class MemoryPool {
   MemoryPool(const MemoryPool&) = delete;
   MemoryPool& operator=(const MemoryPool&) = delete;
 
-  /// A block of at least `bytes` (> 0) bytes at an address that is a multiple of 64. Throws c10::OutOfMemoryError.
+  /// A block of at least `bytes` (> 0) bytes at an address that is a multiple of 64. Throws
+  /// c10::OutOfMemoryError.
   void* allocate(size_t bytes);
   /// Takes back a block from allocate(). For any other address, returns false and does nothing.
   bool release(void* address);

@@ -38,8 +38,8 @@ class TensorMemory {
 /// Frees the memory that a GPU's allocator keeps for later use, so that larger pieces can be allocated.
 void free_cached_memory(c10::Device device);
 
-/// If `error` says that memory was missing, on a CPU or a GPU: " (20.00 MiB more were asked for)", or "" if it
-/// does not say how much. Otherwise nothing.
+/// If `error` says that memory was missing, on a CPU or a GPU: " (20.00 MiB more were asked for)", or "" if
+/// it does not say how much. Otherwise nothing.
 std::optional<std::string> memory_shortage(const std::exception& error);
 
 }  // namespace zoo

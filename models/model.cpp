@@ -25,8 +25,8 @@ Batch Model::on_device(const Batch& batch) const {
     if (targets.defined() && targets.is_cpu() && targets.scalar_type() == torch::kInt64 &&
         targets.numel() > 0) {
       if (const auto highest = targets.max().item<int64_t>(); highest >= n_outputs())
-        throw DataError(
-            fmt::format("the model has no output for the target {}: it has {} outputs", highest, n_outputs()));
+        throw DataError(fmt::format("the model has no output for the target {}: it has {} outputs", highest,
+                                    n_outputs()));
     }
   }
   return batch.to(to);

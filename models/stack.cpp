@@ -222,10 +222,10 @@ void StackImpl::store_cache(CacheFormat format) {
   if (role_ == StackRole::encoder) return;
   if (format != CacheFormat::fp32) {
     if (const auto device = parameters().front().device(); !device.is_cpu())
-      throw UsageError(
-          fmt::format("generation.cache {} needs a CPU, but the model is on {}: there, keys and values stay as "
-                      "they are computed; use fp32",
-                      name_of(format), device.str()));
+      throw UsageError(fmt::format(
+          "generation.cache {} needs a CPU, but the model is on {}: there, keys and values stay as "
+          "they are computed; use fp32",
+          name_of(format), device.str()));
     for (const auto& layer : layers) layer->self_attention->new_state(1)->store_in(format);
   }
   cache_format_ = format;

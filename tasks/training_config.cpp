@@ -154,9 +154,10 @@ void describe(ConfigVisitor& v, TrainingConfig& c) {
   v.field("precision", c.precision,
           "Number format of the matrix products: fp32, bf16, or fp16 with dynamic loss scaling; weights are "
           "always fp32. auto: bf16 where it is faster, else fp32.");
-  v.field("matmul", c.matmul,
-          "On a GPU: tf32 computes products and convolutions of fp32 numbers with 10 of their 23 bits, which is "
-          "several times as fast.");
+  v.field(
+      "matmul", c.matmul,
+      "On a GPU: tf32 computes products and convolutions of fp32 numbers with 10 of their 23 bits, which is "
+      "several times as fast.");
   v.field(
       "activation_checkpointing", c.activation_checkpointing,
       "every_layer: keep only the input of each layer, and compute the layer again in the backward pass: far "

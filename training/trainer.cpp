@@ -292,7 +292,8 @@ TrainResult Trainer::run() {
 void Trainer::fail_for_memory(const std::string& shortage) const {
   const auto checkpoints = checkpoints_of(run_dir_);
   throw TrainingError(fmt::format(
-      "step {}: {} has too little memory{}: set training.activation_checkpointing=every_layer, take a smaller "
+      "step {}: {} has too little memory{}: set training.activation_checkpointing=every_layer, take a "
+      "smaller "
       "training.batch_size with more training.gradient_accumulation, or a smaller data.sequence_length or "
       "model; {}",
       state_.step + 1, options_.device.str(), shortage,

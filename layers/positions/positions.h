@@ -73,7 +73,6 @@ class PositionTable {
   torch::Tensor first_rows(int64_t n_positions, torch::Device device);
 
  private:
-
   Make make_;
   std::mutex mutex_;
   torch::Tensor rows_;

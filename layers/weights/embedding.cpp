@@ -32,10 +32,10 @@ torch::Tensor TokenEmbeddingImpl::forward(const torch::Tensor& ids) {
 
 void TokenEmbeddingImpl::check(int64_t highest) const {
   if (highest < options.vocab_size()) return;
-  throw DataError(
-      fmt::format("the model has no vector for the token {}: it has model.vocab_size, {}, which is fewer than "
-                  "the tokenizer has: leave the token out of the text",
-                  highest, options.vocab_size()));
+  throw DataError(fmt::format(
+      "the model has no vector for the token {}: it has model.vocab_size, {}, which is fewer than "
+      "the tokenizer has: leave the token out of the text",
+      highest, options.vocab_size()));
 }
 
 std::shared_ptr<torch::nn::Module> TokenEmbeddingImpl::fresh(const std::optional<torch::Device>&) const {

@@ -22,8 +22,8 @@ struct TokenEmbeddingOptions {
 class TokenEmbeddingImpl : public MatrixModule {
  public:
   explicit TokenEmbeddingImpl(const TokenEmbeddingOptions& options);
-  /// (B, T) int64 → (B, T, D). Throws DataError for an id without a row, if the ids are on the CPU. For ids on
-  /// a GPU, which it would have to wait for, see Model::on_device().
+  /// (B, T) int64 → (B, T, D). Throws DataError for an id without a row, if the ids are on the CPU. For ids
+  /// on a GPU, which it would have to wait for, see Model::on_device().
   torch::Tensor forward(const torch::Tensor& ids);
   /// Throws DataError if the highest of some ids has no row.
   void check(int64_t highest) const;

@@ -115,9 +115,9 @@ torch::Tensor WeightMatrix::product(const torch::Tensor& x, const torch::Tensor&
   if (packed_.defined()) return product_with(packed_, x, bias, {.first = 0, .count = packed_.n_rows()});
   if (format_ == WeightFormat::fp32) return float_product(x, weight_, bias);
   // On a GPU: multiplied in the format, whole numbers in float.
-  const auto y = scales_.defined() ? torch::linear(with_rounded_inputs(x.to(torch::kFloat)),
-                                                   scaled(weight_, scales_))
-                                   : torch::linear(x.to(weight_.scalar_type()), weight_);
+  const auto y = scales_.defined()
+                     ? torch::linear(with_rounded_inputs(x.to(torch::kFloat)), scaled(weight_, scales_))
+                     : torch::linear(x.to(weight_.scalar_type()), weight_);
   return (bias.defined() ? y + bias : y).to(x.scalar_type());
 }
 

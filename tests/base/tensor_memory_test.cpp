@@ -37,9 +37,10 @@ TEST(MemoryShortage, IsToldFromOtherErrors) {
 
 TEST(MemoryShortage, SaysHowMuchWasAskedFor) {
   EXPECT_THAT(shortage_of([] {
-                TORCH_CHECK_WITH(OutOfMemoryError, false,
-                                 "CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has a total capacity "
-                                 "of 79.11 GiB of which 10.00 MiB is free.");
+                TORCH_CHECK_WITH(
+                    OutOfMemoryError, false,
+                    "CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has a total capacity "
+                    "of 79.11 GiB of which 10.00 MiB is free.");
               }),
               Optional(Eq(" (20.00 MiB more were asked for)")));
   // What LibTorch's own allocator and ours say of more memory than any machine has.

@@ -80,14 +80,9 @@ TEST(DoctorReport, SaysWhatIsWrongAndWhatToDo) {
       {machine_with_old_driver, [](auto& m) { m.gpu.driver.reset(); },
        "libcuda.so.1 is missing: install the driver"},
       {machine_with_old_driver,
-       [](auto& m) {
-         m.gpu.driver = DriverFacts{{13, 0}, "system not ready (802)", {}};
-       },
+       [](auto& m) { m.gpu.driver = DriverFacts{{13, 0}, "system not ready (802)", {}}; },
        "cannot be used: system not ready (802); restart the machine"},
-      {machine_with_old_driver,
-       [](auto& m) {
-         m.gpu.driver->cuda = {13, 1};
-       },
+      {machine_with_old_driver, [](auto& m) { m.gpu.driver->cuda = {13, 1}; },
        "sees no GPU: update the driver"},
       {machine_with_old_driver,
        [](auto& m) {

@@ -30,16 +30,15 @@ using torch::jit::Stack;
 
 constexpr auto kStrict = c10::DeviceType::MTIA;
 
-bool is_strict(const torch::Tensor& tensor) {
-  return tensor.defined() && tensor.device().type() == kStrict;
-}
+bool is_strict(const torch::Tensor& tensor) { return tensor.defined() && tensor.device().type() == kStrict; }
 
 bool is_there = false, has_failed = false;
 std::optional<size_t> most_bytes;
 
 void check_memory(size_t bytes) {
   TORCH_CHECK_WITH(OutOfMemoryError, !most_bytes || bytes <= *most_bytes,
-                   "CUDA out of memory. Tried to allocate ", bytes, " bytes. GPU 0 has a total capacity of …");
+                   "CUDA out of memory. Tried to allocate ", bytes,
+                   " bytes. GPU 0 has a total capacity of …");
 }
 
 // ---- memory
@@ -99,8 +98,8 @@ struct StrictGuard final : c10::impl::NoOpDeviceGuardImpl<kStrict> {
   static c10::Stream stream() { return c10::Stream(c10::Stream::DEFAULT, {kStrict, 0}); }
 };
 
-/// Random numbers come from the processor's generator. LibTorch asks for the object once, which may be before a
-/// test wants the device.
+/// Random numbers come from the processor's generator. LibTorch asks for the object once, which may be before
+/// a test wants the device.
 struct StrictHooks final : at::MTIAHooksInterface {
   bool hasMTIA() const override { return is_there; }
   bool isBuilt() const override { return is_there; }
@@ -170,8 +169,8 @@ class Translation {
     }
     const auto& original = tensor.storage();
     auto* const keeper = new c10::Storage(original);
-    c10::DataPtr data(shown(original.data()), keeper, [](void* p) { delete static_cast<c10::Storage*>(p); },
-                      torch::kCPU);
+    c10::DataPtr data(
+        shown(original.data()), keeper, [](void* p) { delete static_cast<c10::Storage*>(p); }, torch::kCPU);
     storages_.push_back({original, c10::Storage(c10::Storage::use_byte_size_t(), original.nbytes(),
                                                 std::move(data), c10::GetCPUAllocator(), true)});
     return storages_.back();
@@ -181,8 +180,9 @@ class Translation {
   static c10::Storage adopted(const c10::Storage& storage) {
     check_memory(storage.nbytes());
     auto* const keeper = new c10::Storage(storage);
-    c10::DataPtr data(hidden(storage.mutable_data()), keeper,
-                      [](void* p) { delete static_cast<c10::Storage*>(p); }, strict_device());
+    c10::DataPtr data(
+        hidden(storage.mutable_data()), keeper, [](void* p) { delete static_cast<c10::Storage*>(p); },
+        strict_device());
     return {c10::Storage::use_byte_size_t(), storage.nbytes(), std::move(data), allocator(), true};
   }
 
@@ -242,11 +242,10 @@ void check_rules(const c10::OperatorHandle& op, const Stack& arguments) {
     });
   }
   if (record_now) {
-    const bool waits = is_one_of(name, {"aten::_local_scalar_dense", "aten::nonzero", "aten::masked_select",
-                                        "aten::equal", "aten::_unique2", "aten::repeat_interleave",
-                                        "aten::bincount", "aten::is_nonzero"});
-    TORCH_CHECK(!waits && !(copies && crosses),
-                "operation not permitted when stream is capturing: ", name);
+    const bool waits =
+        is_one_of(name, {"aten::_local_scalar_dense", "aten::nonzero", "aten::masked_select", "aten::equal",
+                         "aten::_unique2", "aten::repeat_interleave", "aten::bincount", "aten::is_nonzero"});
+    TORCH_CHECK(!waits && !(copies && crosses), "operation not permitted when stream is capturing: ", name);
   }
   if (is_one_of(name, {"aten::_softmax_backward_data", "aten::_log_softmax_backward_data"})) {
     const auto gradient = arguments[0].toTensor().scalar_type(), input = arguments[3].toScalarType();
@@ -269,8 +268,8 @@ void check_rules(const c10::OperatorHandle& op, const Stack& arguments) {
   }
 }
 
-/// The operation of the processor for one that LibTorch offers to devices without kernels of their own. Changes
-/// the arguments accordingly.
+/// The operation of the processor for one that LibTorch offers to devices without kernels of their own.
+/// Changes the arguments accordingly.
 c10::OperatorHandle processor_operation(const c10::OperatorHandle& op, Stack& stack) {
   const auto find = [](const char* name) { return c10::Dispatcher::singleton().findSchemaOrThrow(name, ""); };
   const auto& name = op.schema().name();
@@ -300,7 +299,8 @@ void compute(const c10::OperatorHandle& op, Stack& stack) {
   if (op.schema().name() == "aten::log") {  // which rounds in another way than the processor's
     const auto result = torch::jit::peek(stack, 0, 1).toTensor();
     if (result.is_floating_point())
-      result.copy_(torch::nextafter(result, torch::full_like(result, -std::numeric_limits<double>::infinity())));
+      result.copy_(
+          torch::nextafter(result, torch::full_like(result, -std::numeric_limits<double>::infinity())));
   }
   translation.take_over_changes();
   for (auto& result : torch::jit::last(stack, n_results)) {
@@ -427,9 +427,7 @@ TORCH_LIBRARY_IMPL(aten, MTIA, m) {
     m.impl(name, torch::CppFunction::makeFromBoxedFunction<&run_operation>());
 }
 
-TORCH_LIBRARY_IMPL(_, MTIA, m) {
-  m.fallback(torch::CppFunction::makeFromBoxedFunction<&run_operation>());
-}
+TORCH_LIBRARY_IMPL(_, MTIA, m) { m.fallback(torch::CppFunction::makeFromBoxedFunction<&run_operation>()); }
 
 void register_once() {
   is_there = has_hooks;

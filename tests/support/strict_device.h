@@ -1,6 +1,6 @@
 #pragma once
-// A device for tests of what only a GPU would show. Its memory and its kernels are the processor's, its rules are
-// those of CUDA. It takes the place of a device that this LibTorch has no kernels for, MTIA.
+// A device for tests of what only a GPU would show. Its memory and its kernels are the processor's, its rules
+// are those of CUDA. It takes the place of a device that this LibTorch has no kernels for, MTIA.
 
 #include <cstddef>
 #include <optional>
@@ -13,8 +13,9 @@ namespace zoo::testing {
 ///   - tensors of the processor beside its own, except numbers without dimensions
 ///   - gradients of another type than CUDA's kernels take, products of integers
 ///   - in a graph (training/gradients/step_graph.h): to wait for the device, and to copy to or from it
-/// Its logarithm rounds in another way than the processor's. Nobody but its kernels may read its memory: its tensors have addresses at which there is nothing. For
-/// mixed precision LibTorch has the same lists of operations for MTIA and for CUDA.
+/// Its logarithm rounds in another way than the processor's. Nobody but its kernels may read its memory: its
+/// tensors have addresses at which there is nothing. For mixed precision LibTorch has the same lists of
+/// operations for MTIA and for CUDA.
 torch::Device strict_device();
 
 /// A piece of memory of more than `bytes` fails, as on a GPU whose memory is full. Nothing: no limit.

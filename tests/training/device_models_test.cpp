@@ -1,5 +1,6 @@
 // Parts of models on a GPU: positions, norms, mixers.
 
+#include "layers/positions/position_bias.h"
 #include "tests/training/on_a_gpu.h"
 
 namespace zoo::testing {
@@ -26,6 +27,14 @@ TEST_P(ModelsOnAGpu, Positions) {
                                     {"model.position=none"}});
 }
 
+TEST_P(ModelsOnAGpu, BucketsOfDistances) {
+  // The distances 8 and 16 are at borders, where the logarithm decides.
+  T5Bias bias(T5BiasOptions(2).direction(Direction::causal).n_buckets(8).max_distance(64));
+  const auto wanted = bias(PositionRange(0, 20));
+  bias->to(device());
+  EXPECT_TRUE(torch::equal(bias(PositionRange(0, 20)).to(torch::kCPU), wanted));
+}
+
 TEST_P(ModelsOnAGpu, NormsAndHeads) {
   expect_same(
       "language_modeling",
@@ -35,7 +44,8 @@ TEST_P(ModelsOnAGpu, NormsAndHeads) {
        {"model.position=rotary", "model.norm=rms_norm", "model.norm_unit_offset=true",
         "model.norm_placement=sandwich", "model.activation=geglu_tanh", "model.n_kv_heads=1",
         "model.head_dim=32", "model.attention_softcap=50", "model.logits_softcap=30",
-        "model.scale_embeddings=true", "model.attention=[{type: window, size: 7}]"},
+        "model.scale_embeddings=true"},
+       {"model.position=rotary", "model.attention={type: window, size: 7}", "model.attention_softcap=50"},
        {"model.norm=layer_norm_annotated", "model.norm_placement=post", "model.activation=relu"},
        {"model.norm=rms_norm_outside", "model.norm_placement=parallel", "model.layer_scale=0.1"}});
 }

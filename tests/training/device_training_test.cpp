@@ -35,8 +35,8 @@ TEST_P(TrainingOnAGpu, EveryOptimizerTakesTheSameSteps) {
     SCOPED_TRACE(optimizer);
     // lion has the sign of its momentum, and the sign of nearly nothing is anything.
     const auto lr = optimizer == "lion" ? "0.0001" : "0.01";
-    const auto overrides = exact({"training.optimizer.type=" + optimizer,
-                                  fmt::format("training.optimizer.lr={}", lr)});
+    const auto overrides =
+        exact({"training.optimizer.type=" + optimizer, fmt::format("training.optimizer.lr={}", lr)});
     expect_close(train_on(device(), "language_modeling", optimizer + "-device", overrides),
                  train_on(torch::kCPU, "language_modeling", optimizer, overrides), 2e-3);
   }
@@ -72,8 +72,7 @@ TEST_P(TrainingOnAGpu, ATrainingGoesOnWhereItStopped) {
                                               "training.log_every=1", "training.threads=1"};
   const auto whole = train_on(device(), "language_modeling", "whole", overrides);
   const auto experiment = world().experiment("language_modeling", overrides);
-  TrainOptions options{
-      .run_dir = world().path("parts"), .existing = ExistingRun::resume, .device = device()};
+  TrainOptions options{.run_dir = world().path("parts"), .existing = ExistingRun::resume, .device = device()};
   int64_t steps = 0;
   options.should_stop = [&steps] { return steps++ == 9; };
   ASSERT_EQ(train(experiment, options).end, TrainEnd::interrupted);
@@ -173,8 +172,9 @@ TEST_P(TrainingOnAGpu, WithoutEnoughMemoryItEndsWithALineAndKeepsItsCheckpoint) 
   const auto message = message_of<TrainingError>(
       [&] { train(world().experiment("language_modeling", {"training.checkpoint_every=2"}), options); });
   limit_strict_memory({});
-  EXPECT_THAT(message, AllOf(HasSubstr("mtia:0 has too little memory ("), HasSubstr("bytes more were asked for)"),
-                             HasSubstr("training.batch_size"), HasSubstr("step-4 stays")));
+  EXPECT_THAT(message,
+              AllOf(HasSubstr("mtia:0 has too little memory ("), HasSubstr("bytes more were asked for)"),
+                    HasSubstr("training.batch_size"), HasSubstr("step-4 stays")));
   options.existing = ExistingRun::resume;
   EXPECT_EQ(train(world().experiment("language_modeling", {"training.checkpoint_every=2"}), options).end,
             TrainEnd::all_steps);

@@ -27,10 +27,9 @@ using OpenRun = ::zoo::Run;  // Test has a function of this name
 class UsesOnAGpu : public OnAGpu {
  protected:
   OpenRun trained(std::string_view task, torch::Device where, std::optional<WeightFormat> weights = {},
-              const std::vector<std::string>& overrides = {}) {
+                  const std::vector<std::string>& overrides = {}) {
     const std::string name(task);
-    if (!std::filesystem::exists(world().path(name)))
-      train_on(torch::kCPU, task, name, exact(overrides));
+    if (!std::filesystem::exists(world().path(name))) train_on(torch::kCPU, task, name, exact(overrides));
     return OpenRun::open(world().path(name), where, weights);
   }
   std::string texts(const OpenRun& run, const GenerationConfig& options,
@@ -102,7 +101,8 @@ TEST_P(UsesOnAGpu, PredictsAsTheProcessorDoes) {
       ASSERT_EQ(found[i].labels.size(), wanted[i].labels.size());
       for (size_t j = 0; j < found[i].labels.size(); ++j)
         EXPECT_NEAR(found[i].labels[j].probability, wanted[i].labels[j].probability, 1e-3);
-      EXPECT_EQ(found[i].tokens ? found[i].tokens->size() : 0, wanted[i].tokens ? wanted[i].tokens->size() : 0);
+      EXPECT_EQ(found[i].tokens ? found[i].tokens->size() : 0,
+                wanted[i].tokens ? wanted[i].tokens->size() : 0);
     }
   }
 }
@@ -116,7 +116,9 @@ TEST_P(UsesOnAGpu, LogProbabilitiesVectorsAndMapsAreThoseOfTheProcessor) {
   for (size_t i = 0; i < wanted.size(); ++i) {
     for (size_t t = 0; t < wanted[i].size(); ++t) EXPECT_NEAR(found[i][t], wanted[i][t], 1e-3);
   }
-  const auto vectors = [&](const OpenRun& run) { return embed(run.model(), run.tokenizer(), kPrompts, {}).vectors; };
+  const auto vectors = [&](const OpenRun& run) {
+    return embed(run.model(), run.tokenizer(), kPrompts, {}).vectors;
+  };
   EXPECT_TRUE(torch::allclose(vectors(there), vectors(here), 1e-3, 1e-4));
   const auto maps = [&](const OpenRun& run) { return attention_report(run, "sun moon").layers; };
   const auto theirs = maps(there), ours = maps(here);
@@ -166,7 +168,8 @@ TEST_P(UsesOnAGpu, PromptsWithUnknownTokensAreRefused) {
   const auto ids = torch::tensor({{1, 2}, {3, 99}}, torch::kInt64);
   EXPECT_THAT(message_of<DataError>([&] { run.model().on_device({.input = {.ids = ids}}); }),
               HasSubstr("the model has no vector for the token 99"));
-  const Batch batch{.input = {.ids = ids.clamp_max(5)}, .targets = torch::tensor({1, 2, 3, 64}, torch::kInt64)};
+  const Batch batch{.input = {.ids = ids.clamp_max(5)},
+                    .targets = torch::tensor({1, 2, 3, 64}, torch::kInt64)};
   EXPECT_THAT(message_of<DataError>([&] { run.model().on_device(batch); }),
               HasSubstr("the model has no output for the target 64"));
   EXPECT_NO_THROW(run.model().check_tokens(std::vector<int64_t>{0, 63}));
@@ -202,8 +205,7 @@ TEST_P(UsesOnAGpu, AServerWithoutEnoughMemoryRefusesAndLives) {
   EXPECT_THROW(service.complete("writer", request), c10::OutOfMemoryError);
   limit_strict_memory({});
   const auto after = service.complete("writer", request);
-  for (size_t i = 0; i < before.outputs.size(); ++i)
-    EXPECT_EQ(after.outputs[i].text, before.outputs[i].text);
+  for (size_t i = 0; i < before.outputs.size(); ++i) EXPECT_EQ(after.outputs[i].text, before.outputs[i].text);
 }
 
 // A device that has failed computes nothing more, so a server on it ends and says why.

@@ -1,6 +1,6 @@
 #pragma once
-// Tests of every path on a GPU. They run on two devices: a GPU, without which they are skipped, and the strict
-// device, which is always there (tests/support/strict_device.h).
+// Tests of every path on a GPU. They run on two devices: a GPU, without which they are skipped, and the
+// strict device, which is always there (tests/support/strict_device.h).
 
 #include <algorithm>
 #include <cmath>
@@ -37,10 +37,10 @@ class OnAGpu : public ::testing::TestWithParam<const char*> {
 
   /// Few steps without randomness in the model, so that devices can be compared.
   static std::vector<std::string> exact(std::vector<std::string> more = {}) {
-    for (const char* always : {"training.precision=fp32", "training.steps=4", "training.evaluate_every=4",
-                               "training.log_every=1", "training.threads=1", "model.dropout=0",
-                               "model.attention_dropout=0", "model.activation_dropout=0",
-                               "model.stochastic_depth=0"})
+    for (const char* always :
+         {"training.precision=fp32", "training.steps=4", "training.evaluate_every=4", "training.log_every=1",
+          "training.threads=1", "model.dropout=0", "model.attention_dropout=0", "model.activation_dropout=0",
+          "model.stochastic_depth=0"})
       more.insert(more.begin(), always);
     return more;
   }
@@ -48,8 +48,8 @@ class OnAGpu : public ::testing::TestWithParam<const char*> {
   /// Trains; returns the losses of the steps and of the evaluations.
   std::vector<double> train_on(torch::Device where, std::string_view task, const std::string& name,
                                const std::vector<std::string>& overrides) const {
-    return losses_of(train(world_.experiment(task, overrides), {.run_dir = world_.path(name), .device = where})
-                         .run_dir);
+    return losses_of(
+        train(world_.experiment(task, overrides), {.run_dir = world_.path(name), .device = where}).run_dir);
   }
   static std::vector<double> losses_of(const std::filesystem::path& run) {
     std::vector<double> result;
@@ -67,8 +67,8 @@ class OnAGpu : public ::testing::TestWithParam<const char*> {
     for (size_t i = 0; i < found.size(); ++i)
       EXPECT_NEAR(found[i], wanted[i], tolerance * std::max(1.0, std::abs(wanted[i]))) << "number " << i;
   }
-  /// Trains in fp32 on the processor and on the device, and in 16 bits on the device. The run of the processor
-  /// is world().path("cpu"), unless there is a name for it.
+  /// Trains in fp32 on the processor and on the device, and in 16 bits on the device. The run of the
+  /// processor is world().path("cpu"), unless there is a name for it.
   void expect_same_training(std::string_view task, const std::vector<std::string>& overrides,
                             const std::string& name = "cpu", double tolerance = 1e-3) const {
     const auto wanted = train_on(torch::kCPU, task, name, exact(overrides));

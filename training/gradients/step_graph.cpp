@@ -76,7 +76,8 @@ StepGraph::StepGraph(std::vector<torch::Tensor> parameters, std::vector<torch::T
   if (make_device_graph(device.type())) return;
   if (device.is_cuda())
     throw ConfigError(
-        "training.cuda_graphs: true needs LibTorch 2.13, or a program that was built with the headers of CUDA: "
+        "training.cuda_graphs: true needs LibTorch 2.13, or a program that was built with the headers of "
+        "CUDA: "
         "leave it out");
   throw ConfigError(fmt::format(
       "training.cuda_graphs: true needs a GPU, but this training is on {}: leave it out", device.str()));
