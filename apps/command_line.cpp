@@ -43,12 +43,12 @@ namespace {
 constexpr int kFailure = 1;
 constexpr int kBadInput = 2;
 
-// The first line of a message that may contain a stack trace.
 std::string too_little_memory(const std::string& shortage) {
   return fmt::format("there is too little memory{}: take a smaller batch or model, or --weights bf16",
                      shortage);
 }
 
+// The first line of a message that may contain a stack trace.
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 int report(const std::string& message, int code) {
