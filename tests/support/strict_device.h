@@ -9,7 +9,7 @@
 
 namespace zoo::testing {
 
-/// The device. The first call registers it with LibTorch. What an operation on it refuses, CUDA refuses, too:
+/// The device. What an operation on it refuses, CUDA refuses, too:
 ///   - tensors of the processor beside its own, except numbers without dimensions
 ///   - gradients of another type than CUDA's kernels take, products of integers
 ///   - in a graph (training/gradients/step_graph.h): to wait for the device, and to copy to or from it
