@@ -13,7 +13,7 @@
 #include "checkpoints/base_weights.h"
 #include "checkpoints/stored_model.h"
 #include "data/files/tables.h"
-#include "data/text/usual_columns.h"
+#include "data/files/usual_columns.h"
 #include "interop/foreign_files.h"
 #include "interop/foreign_kinds.h"
 #include "io/files.h"

@@ -14,8 +14,9 @@
 #include "base/text.h"
 #include "checkpoints/stored_model.h"
 #include "data/files/tables.h"
+#include "data/files/usual_columns.h"
 #include "data/images/image_set.h"
-#include "data/text/usual_columns.h"
+#include "data/images/picture_parts.h"
 #include "experiments/own_labels.h"
 #include "io/config/yaml_text.h"
 #include "io/file_kind.h"
@@ -104,7 +105,7 @@ std::string training_yaml(int64_t n_examples, int64_t batch_size, const Effort& 
 
 LabelledColumns columns_of(const fs::path& file) {
   const auto header = columns_of_table(file);
-  if (header.size() < 2) {
+  if (header.size() < 2 && table_form(file) == TableForm::tsv) {
     const bool has_commas = header.front().find_first_of(",;") != std::string::npos;
     throw DataError(fmt::format("{}:1: {}", file.string(),
                                 has_commas ? "columns are separated by tabs, not by commas or semicolons"
@@ -112,10 +113,32 @@ LabelledColumns columns_of(const fs::path& file) {
                                              "separated by tabs, and a header"));
   }
   if (const auto columns = find_labelled_columns(header)) return *columns;
+  if (std::ranges::find(header, "translation") != header.end()) {
+    throw DataError(
+        fmt::format("{}:1: translations are trained on with task: text_to_text and data.source "
+                    "and data.target in a configuration: docs/data.md has one",
+                    file.string()));
+  }
+  const bool has_one = find_text_column(header) || find_label_column(header);
   throw DataError(fmt::format(
-      "{}:1: no column is called text or label; there are: {}: name them with data.text_column, for pairs of "
-      "texts also data.pair_column, and data.label_column in a configuration",
-      file.string(), excerpt(fmt::format("{}", fmt::join(header, ", ")), 200)));
+      "{}:1: {}; there are: {}: name them with data.text_column and data.label_column in a configuration",
+      file.string(),
+      has_one ? "no two columns are called as texts and their labels are"
+              : "no column is called text or label",
+      excerpt(fmt::format("{}", fmt::join(header, ", ")), 60)));
+}
+
+/// Throws DataError for classes of which nothing can be learnt: each needs an example to train on and one for
+/// validation.
+void check_classes(const fs::path& data, std::string_view examples, int64_t n, const Labelling& labelling) {
+  if (labelling.problem != Problem::single_label) return;
+  const auto column = labelling.column.empty() ? "" : fmt::format(" (column {})", excerpt(labelling.column));
+  if (labelling.n_labels < 2)
+    throw DataError(fmt::format("{}: all {} are of one class{}: there must be two or more", data.string(),
+                                examples, column));
+  if (2 * labelling.n_labels > n)
+    throw DataError(fmt::format("{}: {} {} in {} classes{}: there must be two or more of each class",
+                                data.string(), n, examples, labelling.n_labels, column));
 }
 
 int64_t bytes_of(const std::vector<std::string>& texts) {
@@ -128,8 +151,8 @@ TextRecipe recipe_for_table(const fs::path& file) {
   const auto columns = columns_of(file);
   const auto rows = read_labels_and_texts(file, columns.text, columns.label);
   const bool has_pairs = !columns.second.empty();
-  const auto labelling =
-      labelling_of(has_pairs ? std::vector<std::string>() : rows.texts, rows.labels, columns.label);
+  const auto labelling = labelling_of(has_pairs ? std::vector<std::string>() : rows.texts, rows.labels);
+  if (!labelling.of_words) check_classes(file, "rows", std::ssize(rows.texts), labelling);
   int64_t bytes = bytes_of(rows.texts);
   if (has_pairs) bytes += bytes_of(read_labels_and_texts(file, columns.second, columns.label).texts);
   const std::string what = labelling.of_words ? "texts whose words are"
@@ -176,19 +199,56 @@ model:
 
 // ---- pictures
 
-/// `pictures`: a directory with one for each class, or a list with the column `label`.
-TextRecipe recipe_for_pictures(const fs::path& pictures, const std::optional<std::string>& label) {
+/// The columns of a list of pictures with labels.
+struct PictureColumns {
+  std::string picture, label;
+};
+
+/// Nothing if the table is no such list. A column `image` says that it is one, other names only if there are
+/// no texts.
+std::optional<PictureColumns> find_picture_columns(const std::vector<std::string>& header) {
+  const auto picture = find_picture_column(header);
+  if (!picture || (ascii_lower(*picture) != "image" && find_text_column(header))) return std::nullopt;
+  auto label = find_label_column(header);
+  if (!label && header.size() == 2) label = header[0] == *picture ? header[1] : header[0];
+  if (!label) return std::nullopt;
+  return PictureColumns{.picture = *picture, .label = *label};
+}
+
+/// The keys of data that say which pictures are for what.
+std::string parts_yaml(const fs::path& pictures, const std::optional<PictureParts>& parts) {
+  const auto line = [](std::string_view key, const fs::path& path) {
+    return fmt::format("  {}: {}\n", key, yaml_text(path.string()));
+  };
+  auto yaml = line("train", parts ? parts->train : pictures);
+  if (parts && parts->valid) yaml += line("valid", *parts->valid);
+  if (!parts || !parts->valid) yaml += "  valid_fraction: 0.1  # drawn at random\n";
+  if (parts && parts->test) yaml += line("test", *parts->test);
+  return yaml;
+}
+
+/// `pictures`: a directory with one for each class, or with parts, or a list with these columns.
+TextRecipe recipe_for_pictures(const fs::path& pictures, const std::optional<PictureColumns>& columns) {
+  const auto parts = columns ? std::nullopt : find_picture_parts(pictures);
   DataConfig data;
-  data.train = data.valid = {ConfigPath(pictures.string())};
+  data.train = data.valid = {ConfigPath((parts ? parts->train : pictures).string())};
   Labelling labelling;
-  if (label) {
-    const auto rows = read_labels_and_texts(pictures, "image", *label);
-    labelling = labelling_of({}, rows.labels, *label);
+  if (columns) {
+    const auto rows = read_labels_and_texts(pictures, columns->picture, columns->label);
+    labelling = labelling_of({}, rows.labels);
     data.label_column = labelling.column;
     data.label_separator = labelling.separator;
   }
   const auto images = read_images(data, Split::train, labelling.problem);
-  if (!label) labelling.n_labels = n_different(images.labels());
+  if (!columns) labelling.n_labels = n_different(images.labels());
+  check_classes(pictures, "pictures", images.size(), labelling);
+  constexpr int64_t fewest = 10;
+  if (images.size() < fewest && (!parts || !parts->valid)) {
+    throw DataError(
+        fmt::format("{}: {} pictures are too few, of which a tenth is for validation: give {} or "
+                    "more",
+                    pictures.string(), images.size(), fewest));
+  }
   const auto shape = images.image(0).shape;
   constexpr int64_t small = 32, large = 64, batch_size = 32;
   const int64_t size = std::min(shape.height, shape.width) <= small ? small : large;
@@ -199,9 +259,7 @@ TextRecipe recipe_for_pictures(const fs::path& pictures, const std::optional<std
 name: {name}
 task: {task}
 data:
-  train: {pictures}
-  valid_fraction: 0.1  # drawn at random
-{labels}  images: {{size: {size}, augment: {{crop_padding: {padding}}}}}
+{parts}{labels}  images: {{size: {size}, augment: {{crop_padding: {padding}}}}}
 model:
   architecture: {{type: vit, patch_size: {patch}, pooling: mean}}
   d_model: 128
@@ -211,16 +269,17 @@ model:
   dropout: 0.0
 )",
       fmt::arg("n", images.size()), fmt::arg("answers", answers_text(labelling)),
-      fmt::arg("labels", label ? labels_yaml(labelling) : std::string()),
+      fmt::arg("labels", columns ? labels_yaml(labelling) : std::string()),
       fmt::arg("task", task_yaml("image_classification", labelling)),
-      fmt::arg("name", yaml_text(recipe.name)), fmt::arg("pictures", yaml_text(pictures.string())),
+      fmt::arg("name", yaml_text(recipe.name)), fmt::arg("parts", parts_yaml(pictures, parts)),
       fmt::arg("size", size), fmt::arg("padding", size / 8), fmt::arg("patch", size / 8));
   recipe.yaml += training_yaml(images.size(), batch_size, kPictureEffort, labelling.problem);
   recipe.summary = fmt::format(
-      "{} pictures {}, of which 10 % are for validation\n"
+      "{} pictures {}{}\n"
       "  model     a vision transformer of 2 layers, 128 wide, on pictures of {} x {} pixels\n"
       "  training  {} steps of {} pictures\n",
-      images.size(), answers_text(labelling), size, size,
+      images.size(), answers_text(labelling),
+      parts && parts->valid ? "" : ", of which 10 % are for validation", size, size,
       steps_of_examples(images.size(), batch_size, kPictureEffort), batch_size);
   return recipe;
 }
@@ -237,9 +296,8 @@ std::optional<TextRecipe> recipe_for_examples(const std::vector<fs::path>& files
   if (is_own_pictures(file)) return recipe_for_pictures(file, std::nullopt);
   if (!is_own_table(file) || read_own_rows(file)) return std::nullopt;
   if (is_table(file)) {
-    const auto header = columns_of_table(file);
-    const auto label = find_label_column(header);
-    if (label && std::ranges::find(header, "image") != header.end()) return recipe_for_pictures(file, label);
+    const auto columns = find_picture_columns(columns_of_table(file));
+    if (columns) return recipe_for_pictures(file, columns);
   }
   return recipe_for_table(file);
 }

@@ -29,9 +29,9 @@ struct OwnRows {
 std::optional<OwnRows> read_own_rows(const std::filesystem::path& file);
 
 /// A recipe for one table with a column of texts or pictures and one of labels (own_labels.h), or for one
-/// directory with a subdirectory of pictures for each class: a small encoder, or a small vision transformer.
-/// Its experiment is not set yet. nullopt for other files. Throws DataError: the columns are not clear, there
-/// are no pictures.
+/// directory with a subdirectory of pictures for each class, or with parts for training and test: a small
+/// encoder, or a small vision transformer. Its experiment is not set yet. nullopt for other files. Throws
+/// DataError: the columns are not clear, there are no pictures.
 std::optional<TextRecipe> recipe_for_examples(const std::vector<std::filesystem::path>& files);
 
 }  // namespace zoo

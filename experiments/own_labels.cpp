@@ -2,8 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <set>
 #include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -43,14 +47,44 @@ int64_t n_units(const std::string& field) {
   }
 }
 
-bool are_of_words(const std::vector<std::string>& texts, const std::vector<std::string>& labels) {
-  bool any_longer = false;
-  for (size_t i = 0; i < texts.size(); ++i) {
-    const auto n = std::ssize(units_of(texts[i], LabelUnit::word));
-    if (n != n_units(labels[i])) return false;
-    any_longer = any_longer || n > 1;
+[[noreturn]] void fail(const LabelColumn& labels, size_t row, std::string_view problem) {
+  throw DataError(fmt::format("{}:{}: {}", labels.file.string(), labels.rows[row], problem));
+}
+
+/// Whether a column of this name is likely to have several labels in a field.
+bool is_plural(const std::string& column) {
+  return is_called(column, {"labels", "tags", "genres", "topics", "categories"});
+}
+
+/// Whether each word has a label. Throws DataError if this holds for nearly all rows.
+bool are_of_words(const std::vector<std::string>& texts, const LabelColumn& labels) {
+  const size_t n = texts.size();
+  size_t n_equal = 0, n_longer = 0;  // rows
+  std::optional<size_t> odd;         // the first row whose numbers differ
+  std::set<std::string_view> fields, units;
+  for (size_t i = 0; i < n; ++i) {
+    const auto& field = labels.fields[i];
+    const auto n_words = std::ssize(units_of(texts[i], LabelUnit::word));
+    fields.insert(field);
+    if (!is_list(field))
+      for (const auto unit : units_of(field, LabelUnit::word)) units.insert(unit);
+    if (n_words != n_units(field)) {
+      if (!odd) odd = i;
+      continue;
+    }
+    ++n_equal;
+    n_longer += n_words > 1 ? 1 : 0;
   }
-  return any_longer;
+  if (n_longer == 0) return false;
+  // A class may be several words, but then there are fewer classes than words in them.
+  if (!is_plural(labels.name) && units.size() > fields.size()) return false;
+  if (!odd) return true;
+  constexpr size_t most_odd = 10;  // one row of so many
+  if ((n - n_equal) * most_odd > n || 2 * n_longer < n) return false;
+  fail(labels, *odd,
+       fmt::format("{} words, but {} labels: each word of the other rows has one (column {})",
+                   units_of(texts[*odd], LabelUnit::word).size(), n_units(labels.fields[*odd]),
+                   excerpt(labels.name)));
 }
 
 /// The problem of the labels of words: several labels of one where a separator or a list in a list occurs.
@@ -58,7 +92,7 @@ void read_words(const std::vector<std::string>& fields, Labelling& to) {
   to.of_words = true;
   to.separator = separator_of(fields);
   std::set<std::string, std::less<>> found;
-  bool has_lists = false;
+  bool has_lists = false, has_outside = false;
   for (const auto& field : fields) {
     if (is_list(field)) {
       for (const auto& unit : parse_json(field)) {
@@ -72,41 +106,56 @@ void read_words(const std::vector<std::string>& fields, Labelling& to) {
     for (const auto unit : units_of(field, LabelUnit::word)) {
       const auto several = labels_of_unit(unit, to.separator);
       has_lists = has_lists || several.size() > 1;
+      has_outside = has_outside || unit == kNoLabels;
       if (unit != kNotCounted) found.insert(several.begin(), several.end());
     }
   }
   if (has_lists) to.problem = Problem::multi_label;
-  to.n_labels = std::ssize(found);
+  // Of one label a word, "O" is a class like the others.
+  to.n_labels = std::ssize(found) + (has_outside && !has_lists ? 1 : 0);
 }
 
-/// Whether a column of numbers is to be read as numbers, not as names of classes.
-bool are_amounts(const std::string& column, const std::vector<std::string>& fields) {
-  constexpr size_t most_classes = 20;
+/// Whether a column of numbers is to be read as numbers, not as names of classes. Throws DataError for a
+/// field that is no number among many that are.
+bool are_amounts(const LabelColumn& labels) {
+  constexpr size_t most_classes = 20, most_odd = 10;  // one row of so many
+  const bool has_name = is_called(labels.name, {"score", "similarity", "stars"});
+  const size_t n = labels.fields.size();
+  size_t n_odd = 0;
   std::set<double> different;
   bool has_fraction = false;
-  try {
-    for (const auto& field : fields) {
-      const double number = number_of(field);
-      different.insert(number);
-      has_fraction = has_fraction || number != std::floor(number);
-    }
-  } catch (const DataError&) {
-    return false;
+  for (const auto& field : labels.fields) {
+    const auto number = find_number(field);
+    n_odd += number ? 0 : 1;
+    if (!number) continue;
+    different.insert(*number);
+    has_fraction = has_fraction || *number != std::floor(*number);
   }
-  return is_called(column, {"score", "similarity", "stars"}) || has_fraction ||
-         different.size() > most_classes;
+  if (!has_name && !has_fraction && different.size() <= most_classes) return false;
+  if (has_name ? 2 * n_odd >= n : n_odd * most_odd > n) return false;
+  for (size_t i = 0; i < n; ++i) {
+    try {
+      number_of(labels.fields[i]);
+    } catch (const DataError& error) {
+      fail(labels, i,
+           fmt::format("{}; the column {} has numbers: correct this one, or leave the row out", error.what(),
+                       excerpt(labels.name)));
+    }
+  }
+  return true;
 }
 
 }  // namespace
 
 LabelsAndTexts read_labels_and_texts(const std::filesystem::path& table, const std::string& text_column,
                                      const std::string& label_column) {
-  LabelsAndTexts rows;
+  LabelsAndTexts rows{.texts = {}, .labels = {.name = label_column, .file = table, .fields = {}, .rows = {}}};
   const auto add = [&](TableRow row) {
     rows.texts.push_back(std::move(row.fields[0]));
-    rows.labels.push_back(std::move(row.fields[1]));
+    rows.labels.fields.push_back(std::move(row.fields[1]));
+    rows.labels.rows.push_back(row.number);
   };
-  read_table(table, {{text_column}, {label_column}}, add, ListColumns{1});
+  read_table(table, {{text_column}, {label_column}}, add, {.lists = {1}, .texts = {0}});
   if (rows.texts.empty()) throw DataError(table.string() + ": the table has no rows");
   return rows;
 }
@@ -115,31 +164,42 @@ int64_t n_different(const std::vector<std::string>& labels) {
   return std::ssize(std::set<std::string_view>(labels.begin(), labels.end()));
 }
 
-Labelling labelling_of(const std::vector<std::string>& texts, const std::vector<std::string>& labels,
-                       const std::string& column) {
-  Labelling result{.column = column};
-  const bool has_lists = std::ranges::any_of(labels, is_list);
-  if (has_lists || is_called(column, {"labels", "tags", "genres", "topics", "categories"})) {
-    if (!texts.empty() && are_of_words(texts, labels)) {
-      read_words(labels, result);
-      return result;
-    }
+Labelling labelling_of(const std::vector<std::string>& texts, const LabelColumn& labels) {
+  const auto& fields = labels.fields;
+  Labelling result{.column = labels.name};
+  try {
+    refuse_marks(fields);
+  } catch (const DataError& error) {
+    fail(labels, 0, error.what());
+  }
+  if (!texts.empty() && are_of_words(texts, labels)) {
+    read_words(fields, result);
+    return result;
+  }
+  const bool has_several = is_plural(labels.name) &&
+                           (has(fields, "|") || has(fields, ";") || has(fields, ",") ||
+                            std::ranges::any_of(fields, [](const auto& field) { return field.empty(); }));
+  if (has_several || std::ranges::any_of(fields, is_list)) {
     result.problem = Problem::multi_label;
-    result.separator = separator_of(labels);
+    result.separator = separator_of(fields);
     std::set<std::string> found;
-    for (const auto& field : labels) {
-      const auto several = labels_in(field, result.separator);
-      found.insert(several.begin(), several.end());
+    for (size_t i = 0; i < fields.size(); ++i) {
+      try {
+        const auto several = labels_in(fields[i], result.separator);
+        found.insert(several.begin(), several.end());
+      } catch (const DataError& error) {
+        fail(labels, i, error.what());
+      }
     }
     result.n_labels = std::ssize(found);
     return result;
   }
-  if (are_amounts(column, labels)) {
+  if (are_amounts(labels)) {
     result.problem = Problem::regression;
     result.n_labels = 1;
     return result;
   }
-  result.n_labels = n_different(labels);
+  result.n_labels = n_different(fields);
   return result;
 }
 

@@ -19,8 +19,17 @@ struct Labelling {
   int64_t n_labels = 0;         // different ones
 };
 
+/// A column of labels, in order.
+struct LabelColumn {
+  std::string name;
+  std::filesystem::path file;
+  std::vector<std::string> fields;
+  std::vector<int64_t> rows;  // TableRow::number of each field
+};
+
 struct LabelsAndTexts {
-  std::vector<std::string> texts, labels;  // as many
+  std::vector<std::string> texts;  // as many as labels
+  LabelColumn labels;
 };
 /// The fields of two columns; a list of labels is in JSON. Throws DataError.
 LabelsAndTexts read_labels_and_texts(const std::filesystem::path& table, const std::string& text_column,
@@ -31,12 +40,12 @@ int64_t n_different(const std::vector<std::string>& labels);
 
 /// Guesses by the name of the column and by its fields. `texts` are those of the rows, or none.
 ///   of words      as many labels as words in every row, of which some have several
-///   multi_label   lists in JSON, or a column called labels, tags, genres, topics or categories; the
-///                 separator is the first of | ; , that occurs
+///   multi_label   lists in JSON, or a column called labels, tags, genres, topics or categories in which a
+///                 separator occurs, the first of | ; , or an empty field
 ///   regression    numbers only: in a column called score, similarity or stars, or with digits behind the
 ///                 point, or more than 20 different ones
 ///   single_label  everything else
-Labelling labelling_of(const std::vector<std::string>& texts, const std::vector<std::string>& labels,
-                       const std::string& column);
+/// Throws DataError, with the row, where a few rows do not fit what most of them are.
+Labelling labelling_of(const std::vector<std::string>& texts, const LabelColumn& labels);
 
 }  // namespace zoo

@@ -120,6 +120,16 @@ std::string generation_of(const Task& task, const nlohmann::json& config) {
   return generation.dump(2) + "\n";
 }
 
+/// Adds to tokenizer_config.json in `dir` how many tokens of a text a model reads that was trained here.
+void write_length_limit(const Task& task, const fs::path& dir) {
+  constexpr const char* name = "tokenizer_config.json";
+  const auto& data = task.experiment().data;
+  if (data.train.empty() || reads_recordings(task.experiment().model) || !is_there(dir / name)) return;
+  auto config = nlohmann::ordered_json::parse(read_file(dir / name, Follow::nothing));
+  config["model_max_length"] = data.sequence_length;
+  write_file_atomically(dir / name, config.dump(2) + "\n");
+}
+
 }  // namespace
 
 std::string export_foreign(const fs::path& dir, const Task& task,
@@ -162,6 +172,7 @@ std::string export_foreign(const fs::path& dir, const Task& task,
     if (preprocessor) write_file_atomically(made / "preprocessor_config.json", *preprocessor);
     if (const auto& tokenizer = task.vocabulary().tokenizer)
       export_files(*tokenizer, made, frame_of_task(task));
+    write_length_limit(task, made);
     copy_safetensors(made / "model.safetensors", *foreign, {{"format", "pt"}});
   });
   return family->model_type;

@@ -86,7 +86,8 @@ std::string name_of_run(const fs::path& dir) {
   std::error_code error;
   const auto full = fs::weakly_canonical(dir, error);
   auto name = (full.has_filename() ? full : full.parent_path()).filename().string();
-  std::ranges::replace_if(name, [](unsigned char byte) { return byte < 0x20; }, '-');
+  std::ranges::replace_if(
+      name, [](unsigned char byte) { return byte < 0x20; }, '-');
   while (name.starts_with('.')) name.erase(0, 1);
   return name.empty() ? "imported" : name;
 }
@@ -199,7 +200,7 @@ ForeignModel open_foreign(const fs::path& path, const fs::path& base) {
   return {.family = described.family,
           .task = std::move(task),
           .tensors = std::move(imported),
-          .n_adapters = source.adapter ? n_adapters_of(*source.adapter->tensors) : 0};
+          .n_adapters = source.adapter ? n_adapters_of(*source.adapter) : 0};
 }
 
 }  // namespace zoo

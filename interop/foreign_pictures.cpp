@@ -197,6 +197,12 @@ PixelStatistics read_detected_pictures(ForeignConfig& from, ImageConfig& images)
 
 nlohmann::ordered_json picture_processor_of(const Experiment& experiment, const PixelStatistics& pixels) {
   const auto& images = experiment.data.images;
+  if (images.channels != 3) {
+    throw ConfigError(
+        fmt::format("data.images.channels is {}: the pipelines of transformers give every picture three "
+                    "channels: train with 3 to export the model",
+                    images.channels));
+  }
   const auto square_of = [](int64_t side) {
     return nlohmann::ordered_json{{"height", side}, {"width", side}};
   };

@@ -80,6 +80,9 @@ void read_problem(ForeignConfig& from, int64_t n_labels, Experiment& to) {
 
 void write_problem(const Experiment& wanted, const Experiment& expressed, nlohmann::json& config) {
   const auto problem = problem_of(wanted);
+  const auto labels = config.find("id2label");
+  if (problem == Problem::single_label && labels != config.end() && labels->size() == 1)
+    throw ConfigError("a classifier of transformers has two classes or more, and this model has one");
   if (problem_of(expressed) == problem) return;
   const auto* const found = std::ranges::find(kProblems, problem, &NamedProblem::problem);
   config["problem_type"] = found->name;

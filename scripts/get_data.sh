@@ -251,7 +251,7 @@ obtain() {
       python3 -c 'import sys, zipfile
 archive = zipfile.ZipFile(sys.argv[1])
 for name in ("train.tsv", "dev.tsv"):
-    open(sys.argv[2] + "/" + name, "wb").write(archive.read("SST-2/" + name))' "$temp/SST-2.zip" "$out" 2>/dev/null ||
+    open(sys.argv[2] + "/" + name, "wb").write(archive.read("SST-2/" + name).replace(b" \t", b"\t"))' "$temp/SST-2.zip" "$out" 2>/dev/null ||
         fail 2 "$name: the downloaded SST-2.zip is not the archive of GLUE SST-2"
       ;;
     nottingham)

@@ -31,6 +31,7 @@ std::vector<std::string> label_names(const std::vector<std::string>& fields, Pro
                                      const DataConfig& data) {
   if (problem == Problem::regression) return {data.label_column};
   if (problem == Problem::single_label) return distinct_labels(fields);
+  refuse_marks(fields);
   std::vector<std::string> all;
   for (const auto& field : fields)
     std::ranges::move(labels_in(field, data.label_separator), std::back_inserter(all));

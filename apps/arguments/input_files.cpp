@@ -60,8 +60,10 @@ std::vector<std::string> files_in(const fs::path& directory, const Words& words)
 
 /// Adds the paths that a text lists, one a line; `name` is what errors call the text.
 void add_listed(std::string content, std::string_view name, std::vector<std::string>& files) {
-  for (auto& line : lines_of_text(std::move(content), name))
-    if (!line.empty()) files.push_back(std::move(line));
+  const auto n_before = files.size();
+  for (const auto& line : lines_of_text(std::move(content), name))
+    if (!is_blank(line)) files.emplace_back(without_blanks_at_end(line));
+  if (files.size() == n_before) throw DataError(fmt::format("{}: it lists no files", name));
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ std::string standard_input(std::string_view advice) {
       throw DataError(
           fmt::format("standard input has more than {} MiB, the most that is read", kMostInputBytes >> 20));
   }
-  if (without_blanks_at_end(content).empty())
+  if (content.find_first_not_of("\r\n") == content.npos)
     throw DataError(fmt::format("standard input is empty: {}", advice));
   return content;
 }

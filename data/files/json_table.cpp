@@ -61,7 +61,7 @@ std::vector<std::string> names_in(const std::filesystem::path& path, const Json&
 }
 
 TableRow row_of(const std::filesystem::path& path, const Json& object, int64_t line,
-                const std::vector<std::string>& names, const ListColumns& lists) {
+                const std::vector<std::string>& names, const std::vector<size_t>& lists) {
   TableRow row{.number = line, .fields = {}};
   for (const auto& name : names) {
     const auto* const value = find_value(object, name);
@@ -70,7 +70,7 @@ TableRow row_of(const std::filesystem::path& path, const Json& object, int64_t l
       throw DataError(fmt::format("{}:{}: \"{}\" is {}, not a text", path.string(), line, name,
                                   value->is_array() ? "a list" : "an object"));
     row.fields.push_back(!value || value->is_null() ? std::string()
-                         : value->is_string()       ? field_of_text(value->get<std::string>())
+                         : value->is_string()       ? with_unix_line_ends(value->get<std::string>())
                                                     : value->dump());
   }
   return row;
@@ -79,7 +79,7 @@ TableRow row_of(const std::filesystem::path& path, const Json& object, int64_t l
 }  // namespace
 
 void read_json_lines(const std::filesystem::path& path, const std::vector<ColumnNames>& columns,
-                     const RowVisitor& visit, const ListColumns& lists) {
+                     const RowVisitor& visit, const std::vector<size_t>& lists) {
   std::vector<std::string> names;
   bool is_first = true;
   FileLines lines(path);
@@ -89,7 +89,7 @@ void read_json_lines(const std::filesystem::path& path, const std::vector<Column
     if (std::exchange(is_first, false)) names = names_in(path, object, columns);
     visit(row_of(path, object, lines.number(), names, lists));
   }
-  if (is_first) throw DataError(fmt::format("{}: the file is empty", path.string()));
+  if (is_first) throw DataError(fmt::format("{}: the file is empty, or has only blanks", path.string()));
 }
 
 std::vector<std::string> columns_of_json_lines(const std::filesystem::path& path) {
@@ -97,7 +97,7 @@ std::vector<std::string> columns_of_json_lines(const std::filesystem::path& path
   while (lines.next()) {
     if (!is_blank(lines.line())) return keys_of(object_of(path, lines));
   }
-  throw DataError(fmt::format("{}: the file is empty", path.string()));
+  throw DataError(fmt::format("{}: the file is empty, or has only blanks", path.string()));
 }
 
 }  // namespace zoo

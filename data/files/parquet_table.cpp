@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "data/files/table_forms.h"
+#include "data/files/text_files.h"
 
 #ifdef ZOO_PARQUET
 #include <arrow/api.h>
@@ -141,13 +142,13 @@ std::string field_at(const arrow::Array& array, int64_t row, const std::filesyst
   }
   if (find_invalid_utf8(text))
     throw DataError(fmt::format("{}: a text of this file is not UTF-8", path.string()));
-  return field_of_text(std::move(text));
+  return with_unix_line_ends(std::move(text));
 }
 
 }  // namespace
 
 void read_parquet(const std::filesystem::path& path, const std::vector<ColumnNames>& columns,
-                  const RowVisitor& visit, const ListColumns& lists) {
+                  const RowVisitor& visit, const std::vector<size_t>& lists) {
   const auto reader = open_parquet(path);
   const auto schema = schema_of(*reader, path);
   std::vector<ParquetColumn> found;
@@ -192,7 +193,7 @@ namespace {
 }  // namespace
 
 void read_parquet(const std::filesystem::path& path, const std::vector<ColumnNames>&, const RowVisitor&,
-                  const ListColumns&) {
+                  const std::vector<size_t>&) {
   fail_without_arrow(path);
 }
 

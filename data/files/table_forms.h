@@ -11,6 +11,8 @@
 
 namespace zoo {
 
+// Fields are as they stand: read_table() cuts them. In JSON and Parquet lines within a text end with "\n".
+
 using RowVisitor = std::function<void(TableRow row)>;
 
 void read_tsv(const std::filesystem::path& path, const std::vector<ColumnNames>& columns,
@@ -18,16 +20,13 @@ void read_tsv(const std::filesystem::path& path, const std::vector<ColumnNames>&
 std::vector<std::string> columns_of_tsv(const std::filesystem::path& path);
 
 void read_json_lines(const std::filesystem::path& path, const std::vector<ColumnNames>& columns,
-                     const RowVisitor& visit, const ListColumns& lists);
+                     const RowVisitor& visit, const std::vector<size_t>& lists);
 std::vector<std::string> columns_of_json_lines(const std::filesystem::path& path);
 
 /// Both throw DataError if the build has no Arrow.
 void read_parquet(const std::filesystem::path& path, const std::vector<ColumnNames>& columns,
-                  const RowVisitor& visit, const ListColumns& lists);
+                  const RowVisitor& visit, const std::vector<size_t>& lists);
 std::vector<std::string> columns_of_parquet(const std::filesystem::path& path);
-
-/// A text of a table as a field: with "\n" at the end of lines, and without blanks at its end.
-std::string field_of_text(std::string text);
 
 /// Throws DataError: none of `names` is among the columns `there` of the table. `line`: of the header, such
 /// as ":1".

@@ -1,5 +1,6 @@
 #include "data/files/tables.h"
 
+#include <algorithm>
 #include <stdexcept>
 #include <utility>
 
@@ -24,14 +25,21 @@ bool is_table(const std::filesystem::path& path) {
 }
 
 void read_table(const std::filesystem::path& path, const std::vector<ColumnNames>& columns,
-                const std::function<void(TableRow row)>& visit, const ListColumns& lists) {
+                const std::function<void(TableRow row)>& visit, const ColumnUses& uses) {
+  const auto finish = [&](TableRow row) {
+    for (size_t i = 0; i < row.fields.size(); ++i) {
+      if (std::ranges::find(uses.texts, i) != uses.texts.end()) continue;
+      row.fields[i].resize(without_blanks_at_end(row.fields[i]).size());
+    }
+    visit(std::move(row));
+  };
   switch (table_form(path)) {
     case TableForm::tsv:
-      return read_tsv(path, columns, visit);
+      return read_tsv(path, columns, finish);
     case TableForm::json_lines:
-      return read_json_lines(path, columns, visit, lists);
+      return read_json_lines(path, columns, finish, uses.lists);
     case TableForm::parquet:
-      return read_parquet(path, columns, visit, lists);
+      return read_parquet(path, columns, finish, uses.lists);
   }
 }
 
@@ -45,12 +53,6 @@ std::vector<std::string> columns_of_table(const std::filesystem::path& path) {
       return columns_of_parquet(path);
   }
   throw std::invalid_argument("unknown TableForm");
-}
-
-std::string field_of_text(std::string text) {
-  text = with_unix_line_ends(std::move(text));
-  text.resize(without_blanks_at_end(text).size());
-  return text;
 }
 
 void fail_column(const std::filesystem::path& path, std::string_view line, const ColumnNames& names,

@@ -26,9 +26,13 @@ bool is_table(const std::filesystem::path& path);
 /// Alternative names of a column. The first one that the table has is used.
 using ColumnNames = std::vector<std::string>;
 
-/// Numbers of those of the columns asked for in which a list of texts and numbers may stand. Its field is the
-/// list in JSON.
-using ListColumns = std::vector<size_t>;
+/// Numbers of those of the columns asked for that are read in another way.
+struct ColumnUses {
+  /// A list of texts and numbers may stand there. Its field is the list in JSON.
+  std::vector<size_t> lists = {};
+  /// The field is the text as it stands, with the blanks at its end.
+  std::vector<size_t> texts = {};
+};
 
 struct TableRow {
   int64_t number;                   // line of a text file, else row; both from 1 on
@@ -36,11 +40,11 @@ struct TableRow {
 };
 
 /// Calls `visit` for each row with its fields of `columns`, in the order of `columns`. Blanks at the end of a
-/// field are left out. Numbers and truth values become their text in JSON; what is missing or null becomes an
-/// empty field. Throws DataError: a column that is not there, a row that is damaged or too long, a value that
-/// is a list, outside of `lists`, or an object.
+/// field are left out, except in `uses.texts`. Numbers and truth values become their text in JSON; what is
+/// missing or null becomes an empty field. Throws DataError: a column that is not there, a row that is
+/// damaged or too long, a value that is a list, outside of `uses.lists`, or an object.
 void read_table(const std::filesystem::path& path, const std::vector<ColumnNames>& columns,
-                const std::function<void(TableRow row)>& visit, const ListColumns& lists = {});
+                const std::function<void(TableRow row)>& visit, const ColumnUses& uses = {});
 
 /// The names of the columns, of JSON lines those of the first line. Throws DataError.
 std::vector<std::string> columns_of_table(const std::filesystem::path& path);

@@ -16,20 +16,21 @@ constexpr std::string_view kBlanks = " \t\r\n\f\v";
 
 }  // namespace
 
-std::string cleaned_text(std::string text, std::string_view name) {
+std::string checked_text(std::string text, std::string_view name) {
   if (const auto offset = find_invalid_utf8(text)) {
     const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<ptrdiff_t>(*offset), '\n');
     throw DataError(fmt::format("{}:{}: not UTF-8 at byte {}: {}", name, line, *offset,
                                 excerpt(std::string_view(text).substr(*offset), 16)));
   }
   text.erase(0, text.size() - without_byte_order_mark(text).size());
-  text = with_unix_line_ends(std::move(text));
-  if (is_blank(text)) throw DataError(fmt::format("{}: the file is empty", name));
-  return text;
+  return with_unix_line_ends(std::move(text));
 }
 
 std::string read_text(const std::filesystem::path& path) {
-  return cleaned_text(read_file(path, Follow::links), path.string());
+  auto text = checked_text(read_file(path, Follow::links), path.string());
+  if (is_blank(text))
+    throw DataError(fmt::format("{}: the file is empty, or has only blanks", path.string()));
+  return text;
 }
 
 std::string with_unix_line_ends(std::string text) {

@@ -12,10 +12,10 @@ namespace zoo {
 /// The most that is read of a list of inputs that a user gives: 1 GiB.
 inline constexpr int64_t kMostInputBytes = int64_t{1} << 30;
 
-/// Checks that a text is UTF-8 and not blank. Removes a byte order mark; makes line ends "\n". Throws
+/// Checks that a text is UTF-8. Removes a byte order mark; makes line ends "\n". Throws
 /// DataError (with line and byte), which calls the text `name`.
-std::string cleaned_text(std::string text, std::string_view name);
-/// The same for a file.
+std::string checked_text(std::string text, std::string_view name);
+/// The same for a file, which must not be blank.
 std::string read_text(const std::filesystem::path& path);
 
 /// `text` with "\n" for "\r\n".

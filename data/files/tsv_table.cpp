@@ -41,6 +41,12 @@ std::vector<std::string_view> tsv_fields(std::string_view line) {
 std::vector<std::string> read_header(const std::filesystem::path& path, FileLines& lines) {
   if (!lines.next()) throw DataError(fmt::format("{}: the file is empty", path.string()));
   const auto fields = tsv_fields(lines.line());
+  if (lines.line().find('\r') != std::string_view::npos) {
+    throw DataError(
+        fmt::format("{}:1: its lines end with CR alone, as on old computers: write LF in place of "
+                    "it, such as by tr '\\r' '\\n'",
+                    path.string()));
+  }
   return {fields.begin(), fields.end()};
 }
 
@@ -60,7 +66,7 @@ void read_tsv(const std::filesystem::path& path, const std::vector<ColumnNames>&
                                   fields.size(), header.size()));
     }
     TableRow row{.number = lines.number(), .fields = {}};
-    for (const size_t index : indices) row.fields.emplace_back(without_blanks_at_end(fields[index]));
+    for (const size_t index : indices) row.fields.emplace_back(fields[index]);
     visit(std::move(row));
   }
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -11,7 +12,9 @@
 #include "data/directory.h"
 #include "data/epoch_plan.h"
 #include "data/files/tables.h"
+#include "data/files/usual_columns.h"
 #include "data/images/image_file.h"
+#include "data/images/picture_parts.h"
 #include "io/files.h"
 
 namespace zoo {
@@ -24,6 +27,29 @@ std::vector<fs::path> visible_names_in(const fs::path& directory) {
   auto names = names_in(directory);
   std::erase_if(names, [](const fs::path& name) { return name.string().starts_with('.'); });
   return names;
+}
+
+/// A path that a list names. Where no file is called so, backslashes are those of Windows.
+fs::path path_in(const fs::path& directory, std::string field) {
+  if (field.find('\\') != field.npos && !has_file(directory / field)) std::ranges::replace(field, '\\', '/');
+  return field;
+}
+
+/// The numbers of the images of a split that is a random share. Some image of each class is for training.
+std::vector<int64_t> share_of_split(const DataConfig& config, Split split,
+                                    const std::vector<std::string>& labels) {
+  const auto n = std::ssize(labels);
+  auto train = random_share(config, Split::train, n), valid = random_share(config, Split::valid, n);
+  const auto label = [&](int64_t i) -> const std::string& { return labels[static_cast<size_t>(i)]; };
+  std::set<std::string_view> trained;
+  for (const int64_t i : train) trained.insert(label(i));
+  std::erase_if(valid, [&](int64_t i) {
+    const bool is_first = trained.insert(label(i)).second;
+    if (is_first) train.push_back(i);
+    return is_first;
+  });
+  std::ranges::sort(train);
+  return split == Split::valid ? valid : train;
 }
 
 /// The image in all channels.
@@ -75,6 +101,12 @@ void LabelledImages::add_idx(const fs::path& path, const std::vector<std::string
 }
 
 void LabelledImages::add_directory(const fs::path& path) {
+  if (find_picture_parts(path)) {
+    throw DataError(
+        fmt::format("{}: it has parts for training and test: name them as data.train, data.valid "
+                    "and data.test",
+                    path.string()));
+  }
   const int64_t before = size();
   FileListing skipped;
   std::error_code ignored;
@@ -97,7 +129,7 @@ void LabelledImages::add_directory(const fs::path& path) {
 void LabelledImages::add_list(const fs::path& path, const DataConfig& config, Problem problem) {
   const auto add = [&](TableRow row) {
     auto& [line, fields] = row;
-    const fs::path file(fields[0]);
+    const auto file = path_in(path.parent_path(), fields[0]);
     if (fields[0].empty() || !stays_below(file)) {
       throw DataError(fmt::format("{}:{}: '{}' is no path of a file in the directory of this list",
                                   path.string(), line, excerpt(fields[0])));
@@ -109,8 +141,10 @@ void LabelledImages::add_list(const fs::path& path, const DataConfig& config, Pr
     }
     entries_.push_back({.label = std::move(fields[1]), .file = path.parent_path() / file, .array = nullptr});
   };
-  read_table(path, {{"image"}, {config.label_column}}, add,
-             problem == Problem::multi_label ? ListColumns{1} : ListColumns{});
+  const auto column = find_picture_column(columns_of_table(path)).value_or("image");
+  ColumnUses uses;
+  if (problem == Problem::multi_label) uses.lists = {1};
+  read_table(path, {{column}, {config.label_column}}, add, uses);
 }
 
 void LabelledImages::keep(const std::vector<int64_t>& indices) {
@@ -138,9 +172,15 @@ LabelledImages read_images(const DataConfig& config, Split split, Problem proble
                       path.string(), config.label_column));
     }
   }
-  if (is_shared(config, split)) images.keep(random_share(config, split, images.size()));
-  if (images.size() == 0)
-    throw DataError(fmt::format("{}: no images for {}", corpus_name(config, split), name_of(split)));
+  const auto n = images.size();
+  if (is_shared(config, split)) {
+    images.keep(problem == Problem::single_label ? share_of_split(config, split, images.labels())
+                                                 : random_share(config, split, n));
+  }
+  if (images.size() == 0) {
+    throw DataError(fmt::format("{}: none of {} images are for {}: give more, or name files as data.valid",
+                                corpus_name(config, split), n, name_of(split)));
+  }
   return images;
 }
 

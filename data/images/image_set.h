@@ -35,10 +35,11 @@ class LabelledImages {
   void add_idx(const std::filesystem::path& path, const std::vector<std::string>& label_names);
   /// Adds the images of directory/LABEL/ and of the directories in it, in the order of labels and paths.
   /// Other files are left out, and so are names that begin with a dot. Throws DataError if there are no
-  /// images.
+  /// images, or parts for training and test (data/images/picture_parts.h) in place of classes.
   void add_directory(const std::filesystem::path& path);
-  /// Adds the images of a tab-separated file with a header line. Its column "image" has paths of files in
-  /// the directory of the list or below it. Throws DataError.
+  /// Adds the images of a tab-separated file with a header line. Its column of pictures
+  /// (data/files/usual_columns.h) has paths of files in the directory of the list or below it. Throws
+  /// DataError.
   /// The labels are as the problem needs them.
   void add_list(const std::filesystem::path& path, const DataConfig& config, Problem problem);
   /// Keeps the images of these numbers, in this order.
@@ -62,7 +63,8 @@ class LabelledImages {
 };
 
 /// The images of a split. If the configuration names no validation files, the share valid_fraction of the
-/// training images, drawn at random once and for all, is for validation instead. Throws DataError.
+/// training images, drawn at random once and for all, is for validation instead; of each class some image is
+/// for training. Throws DataError.
 LabelledImages read_images(const DataConfig& config, Split split, Problem problem = Problem::single_label);
 
 }  // namespace zoo

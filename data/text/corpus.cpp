@@ -13,6 +13,7 @@
 #include "data/files/file_lines.h"
 #include "data/files/tables.h"
 #include "data/files/text_files.h"
+#include "io/file_kind.h"
 #include "io/files.h"
 #include "io/sha256.h"
 
@@ -116,7 +117,9 @@ void read_rows(const std::filesystem::path& path, const DataConfig& config, Prob
                    .label = std::move(fields[1]),
                    .second = has_pairs ? std::move(fields[2]) : std::string()});
   };
-  read_table(path, columns, add, problem == Problem::multi_label ? ListColumns{1} : ListColumns{});
+  ColumnUses uses{.texts = {0, 2}};
+  if (problem == Problem::multi_label) uses.lists = {1};
+  read_table(path, columns, add, uses);
 }
 
 /// The text of a file that is one document; in a table each row is a line.
@@ -142,7 +145,7 @@ void visit_documents_of(const std::filesystem::path& path, const DataConfig& con
     splitter.add(lines.line());
   }
   splitter.finish();
-  if (is_empty) throw DataError(fmt::format("{}: the file is empty", path.string()));
+  if (is_empty) throw DataError(fmt::format("{}: the file is empty, or has only blanks", path.string()));
 }
 
 /// The documents of all files of a split, train and valid together if they share files.
@@ -305,22 +308,29 @@ std::pair<std::string, std::string> split_pair(const std::string& input) {
 }
 
 std::vector<std::string> read_texts(const std::filesystem::path& path, const DataConfig& config) {
+  if (has_extension(path, {".csv"})) {
+    throw DataError(
+        fmt::format("{}: a table has tabs between its columns, not commas or semicolons: "
+                    "docs/data.md shows how to make one from a CSV file",
+                    path.string()));
+  }
   if (!is_table(path))
     return lines_of_text(read_file(path, Follow::everything, kMostInputBytes), path.string());
   std::vector<std::string> texts;
-  read_table(path, text_columns(config), [&](TableRow row) {
+  const auto add = [&](TableRow row) {
     auto& fields = row.fields;
     texts.push_back(fields.size() > 1 ? joined_pair(fields[0], fields[1]) : std::move(fields[0]));
-  });
+  };
+  read_table(path, text_columns(config), add, {.texts = {0, 1}});
   if (texts.empty()) throw DataError(fmt::format("{}: the table has no rows", path.string()));
   return texts;
 }
 
 std::vector<std::string> lines_of_text(std::string content, std::string_view name) {
-  const std::string text = cleaned_text(std::move(content), name);
-  std::vector<std::string> lines;
-  for (const auto line : lines_of(text)) lines.emplace_back(without_blanks_at_end(line));
-  return lines;
+  const std::string text = checked_text(std::move(content), name);
+  if (text.find_first_not_of('\n') == text.npos) throw DataError(fmt::format("{}: the file is empty", name));
+  const auto lines = lines_of(text);
+  return {lines.begin(), lines.end()};
 }
 
 }  // namespace zoo

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -27,6 +28,20 @@ constexpr Ending kEndings[] = {{".lora_A.weight", 0},          {".lora_B.weight"
                                {".lora_magnitude_vector", 2},  {".lora_magnitude_vector.weight", 2},
                                {".lora_embedding_A", 0, true}, {".lora_embedding_B", 1, true}};
 
+/// The module whose matrix A a tensor is; nothing if it is no such matrix.
+std::optional<std::string> adapted_module(const std::string& name) {
+  if (!name.starts_with(kAdapterPrefix)) return std::nullopt;
+  const auto own = name_in_base(name);
+  for (const auto& ending : kEndings)
+    if (ending.part == 0 && own.ends_with(ending.text)) return own.substr(0, own.size() - ending.text.size());
+  return std::nullopt;
+}
+
+bool has_adapters(const TensorSource& tensors) {
+  return std::ranges::any_of(tensors.names(),
+                             [](const auto& name) { return adapted_module(name).has_value(); });
+}
+
 /// What is added to a matrix.
 struct LowRank {
   std::string module;    // by PEFT's name
@@ -38,11 +53,16 @@ struct LowRank {
 
 class AdaptedTensors final : public TensorSource {
  public:
-  AdaptedTensors(const TensorMapping& mapping, std::shared_ptr<const TensorSource> base, Adapter adapter)
-      : base_(std::move(base)), adapter_(std::move(adapter.tensors)) {
+  AdaptedTensors(const TensorMapping& mapping, std::shared_ptr<const TensorSource> base,
+                 const Adapter& adapter)
+      : base_(std::move(base)), adapter_(adapter.tensors) {
     for (const auto& [output, embeddings] : mapping.tied())
       if (!base_->contains(output) && base_->contains(embeddings)) outputs_.emplace(output, embeddings);
-    for (const auto& name : adapter_->names()) add(name, mapping);
+    if (n_adapters_of(adapter) == 0 && has_adapters(*adapter_)) {
+      throw CheckpointError(fmt::format(
+          "{}: it has no adapter of a module that target_modules of adapter_config.json names", place()));
+    }
+    for (const auto& name : adapter_->names()) add(name, mapping, adapter.config.modules);
     for (auto& [target, own] : adapters_) check(target, own, adapter.config);
     check_copies(mapping);
     std::erase_if(outputs_, [&](const auto& pair) { return !changes(pair.first) && !changes(pair.second); });
@@ -93,18 +113,19 @@ class AdaptedTensors final : public TensorSource {
     return {base_.get(), output == outputs_.end() ? name : output->second};
   }
 
-  void add(const std::string& name, const TensorMapping& mapping) {
+  void add(const std::string& name, const TensorMapping& mapping, const AdaptedModules& modules) {
     if (!name.starts_with(kAdapterPrefix)) fail(name, "its name does not begin as those of PEFT");
     const auto own = name_in_base(name);
     for (const auto& ending : kEndings) {
       if (!own.ends_with(ending.text)) continue;
       const auto module = own.substr(0, own.size() - ending.text.size());
+      if (!modules.contains(module)) return;
       const auto target = mapping.full_name(module + ".weight");
       if (!is_in_base(target)) fail(name, fmt::format("the base {} has no such matrix", base_->place()));
       auto& adapter = adapters_[target];
       adapter.module = module;
       adapter.parts[ending.part] = name;
-      adapter.is_of_embedding = ending.is_of_embedding;
+      adapter.is_of_embedding |= ending.is_of_embedding;
       adapter.is_transposed = mapping.is_transposed(target);
       return;
     }
@@ -116,15 +137,14 @@ class AdaptedTensors final : public TensorSource {
   }
 
   void check(const std::string& target, LowRank& adapter, const AdapterConfig& config) const {
-    for (int part = 0; part < (config.is_decomposed && !adapter.is_of_embedding ? 3 : 2); ++part)
+    for (int part = 0; part < (config.is_decomposed ? 3 : 2); ++part)
       if (adapter.parts[part].empty()) fail(target, "a part of its adapter is missing");
     if (!config.is_decomposed && !adapter.parts[2].empty())
       fail(target, "it has lengths, but use_dora is false");
     const auto a = adapter_->shape(adapter.parts[0]), b = adapter_->shape(adapter.parts[1]);
     const auto matrix = shape(target);
     const bool is_convolution = matrix.size() > 2;
-    if (config.is_decomposed && (adapter.is_of_embedding || is_convolution))
-      fail(target, "DoRA of embeddings and of convolutions is not supported");
+    if (config.is_decomposed && is_convolution) fail(target, "DoRA of convolutions is not supported");
     const bool is_swapped = adapter.is_of_embedding || adapter.is_transposed;
     const int64_t rank = config.rank_of(adapter.module);
     bool is_good = matrix.size() >= 2 && a.size() == matrix.size() && b.size() == matrix.size() &&
@@ -197,10 +217,10 @@ std::shared_ptr<const TensorSource> adapted_tensors(const TensorMapping& mapping
   return std::make_shared<AdaptedTensors>(mapping, mapping.with_full_names(base), adapter);
 }
 
-int64_t n_adapters_of(const TensorSource& adapter) {
-  return std::ranges::count_if(adapter.names(), [](const std::string& name) {
-    return std::ranges::any_of(
-        kEndings, [&](const Ending& ending) { return ending.part == 0 && name.ends_with(ending.text); });
+int64_t n_adapters_of(const Adapter& adapter) {
+  return std::ranges::count_if(adapter.tensors->names(), [&](const std::string& name) {
+    const auto module = adapted_module(name);
+    return module && adapter.config.modules.contains(*module);
   });
 }
 

@@ -21,12 +21,13 @@ struct Adapter {
 /// computed in double precision, and what the adapter brings whole (modules_to_save, biases). If only one of
 /// output and embeddings of a tied model is changed, the output is there as a matrix of its own, as in PEFT.
 /// Throws CheckpointError: a tensor is of no known kind, has another shape than its base, or the base lacks
-/// it; or a matrix that stands in several modules is changed in some of them.
+/// it; no adapter is of a module that the configuration names; or a matrix that stands in several modules is
+/// changed in some of them.
 std::shared_ptr<const TensorSource> adapted_tensors(const TensorMapping& mapping,
                                                     const std::shared_ptr<const TensorSource>& base,
                                                     const Adapter& adapter);
 
 /// The number of matrices to which an adapter adds something.
-int64_t n_adapters_of(const TensorSource& adapter);
+int64_t n_adapters_of(const Adapter& adapter);
 
 }  // namespace zoo

@@ -87,17 +87,18 @@ AdapterConfig read_adapter_config(ForeignConfig from) {
   config.is_decomposed = from.flag("use_dora", false);
   if (config.rank < 1) from.fail("r", "expected a positive number");
   check_initialization(from);
-  // What is adapted, saved beside the adapters, and transposed, is told by the tensors and by the base.
-  from.ignore({"revision", "inference_mode", "peft_version", "target_modules", "exclude_modules",
-               "fan_in_fan_out", "modules_to_save", "bias", "lora_dropout", "layers_to_transform",
-               "layers_pattern", "loftq_config", "eva_config", "corda_config", "megatron_config",
+  config.modules = AdaptedModules(from);
+  // What is saved beside the adapters, and what is transposed, is told by the tensors and by the base. The
+  // first versions of PEFT wrote merge_weights, which says when the sum is computed.
+  from.ignore({"revision", "inference_mode", "peft_version", "fan_in_fan_out", "bias", "lora_dropout",
+               "merge_weights", "loftq_config", "eva_config", "corda_config", "megatron_config",
                "megatron_core", "runtime_config", "qalora_group_size", "lora_ga_config"});
   from.require("lora_bias", false);
   from.require("use_qalora", false);
   from.require("ensure_weight_tying", false);
-  for (const char* const key :
-       {"layer_replication", "trainable_token_indices", "target_parameters", "arrow_config",
-        "alora_invocation_tokens", "use_bdlora", "kasa_config", "monteclora_config", "velora_config"}) {
+  for (const char* const key : {"layer_replication", "trainable_token_indices", "target_parameters",
+                                "arrow_config", "alora_invocation_tokens", "use_bdlora", "kasa_config",
+                                "monteclora_config", "velora_config", "enable_lora"}) {
     if (from.has(key) && !from.json()[key].empty()) from.fail(key, "not supported");
     from.ignore({key});
   }

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "interop/peft/adapted_modules.h"
 #include "interop/rules/foreign_config.h"
 
 namespace zoo {
@@ -20,6 +21,7 @@ struct AdapterConfig {
   std::map<std::string, double> alphas;  // alpha_pattern
   bool is_rank_stabilized = false;       // use_rslora (Kalajdzievski 2023): alpha / √rank
   bool is_decomposed = false;            // use_dora (Liu et al. 2024)
+  AdaptedModules modules;                // adapters of others are left out, as PEFT does
 
   /// The rank of the adapter of a module: "model.layers.0.self_attn.q_proj".
   int64_t rank_of(std::string_view module) const;

@@ -121,21 +121,43 @@ std::optional<ValueId> made_dictionary(PickleValues& values, const std::vector<V
   return values.add({PickleKind::dict, std::move(items)});
 }
 
-/// `type`: null stands for the storage's.
+/// Whether a tensor is stored with the other sign: the dict of what torch keeps beside it says so. `place`:
+/// of the dict among the arguments, which may end before. Nothing for a dict that is not understood.
+std::optional<bool> is_negated(const PickleValues& values, const std::vector<ValueId>& arguments,
+                               size_t place) {
+  if (arguments.size() <= place || values.is(arguments[place], PickleKind::none)) return false;
+  if (!values.is(arguments[place], PickleKind::dict)) return std::nullopt;
+  bool is_negative = false;
+  const auto& items = values[arguments[place]].elements();
+  for (size_t i = 0; i + 1 < items.size(); i += 2) {
+    if (!values.is(items[i], PickleKind::text) || !values.is(items[i + 1], PickleKind::boolean))
+      return std::nullopt;
+    const auto& name = values[items[i]].text();
+    const bool is_set = std::get<bool>(values[items[i + 1]].content);
+    if (name == "neg") is_negative = is_set;
+    // Complex numbers are not read.
+    if (name != "neg" && name != "conj" && is_set) return std::nullopt;
+  }
+  return is_negative;
+}
+
+/// `type`: null stands for the storage's. `place_of_marks`: see is_negated().
 std::optional<ValueId> made_tensor(PickleValues& values, const std::vector<ValueId>& arguments,
-                                   const PickledType* type) {
+                                   const PickledType* type, size_t place_of_marks) {
   constexpr size_t n_needed = 4;
   if (arguments.size() < n_needed || !values.is(arguments[0], PickleKind::storage)) return std::nullopt;
   const auto storage = static_cast<size_t>(values[arguments[0]].integer());
   const auto offset = size_of(values, arguments[1]);
   auto shape = sizes_of(values, arguments[2]), strides = sizes_of(values, arguments[3]);
-  const bool is_good = offset && shape && strides && shape->size() == strides->size();
+  const auto is_negative = is_negated(values, arguments, place_of_marks);
+  const bool is_good = offset && shape && strides && is_negative && shape->size() == strides->size();
   if (!is_good || values.tensors.size() >= kMostTensors) return std::nullopt;
   values.tensors.push_back({.storage = storage,
                             .type = type ? type : values.storages[storage].type,
                             .offset = *offset,
                             .shape = *std::move(shape),
-                            .strides = *std::move(strides)});
+                            .strides = *std::move(strides),
+                            .is_negative = *is_negative});
   return values.add({PickleKind::tensor, static_cast<int64_t>(values.tensors.size() - 1)});
 }
 
@@ -172,13 +194,13 @@ std::optional<ValueId> called(PickleValues& values, ValueId callee, ValueId argu
       if (!is_list(values, arguments[0]) && !values.is(arguments[0], PickleKind::text)) return std::nullopt;
       return arguments[0];
     case Callee::tensor:
-      return made_tensor(values, arguments, nullptr);
+      return made_tensor(values, arguments, nullptr, 6);
     case Callee::typed_tensor: {
       constexpr size_t place_of_type = 6;
       if (arguments.size() <= place_of_type || !values.is(arguments[place_of_type], PickleKind::global))
         return std::nullopt;
       const auto* const type = type_of_name(values[arguments[place_of_type]].text());
-      return type ? made_tensor(values, arguments, type) : std::nullopt;
+      return type ? made_tensor(values, arguments, type, place_of_type + 1) : std::nullopt;
     }
     case Callee::parameter:
       if (arguments.empty() || !values.is(arguments[0], PickleKind::tensor)) return std::nullopt;

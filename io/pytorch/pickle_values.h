@@ -35,6 +35,7 @@ struct PickledTensor {
   const PickledType* type;
   uint64_t offset;  // in items of its type
   std::vector<int64_t> shape, strides;
+  bool is_negative = false;  // its numbers are those of the storage with the other sign
 };
 
 /// Index into PickleValues::values.

@@ -157,14 +157,17 @@ void PytorchFile::add_entry(const std::string& name, const PickledTensor& tensor
   }
   if (tensor.offset > n_stored || (!is_empty && last >= n_stored - tensor.offset))
     file_.fail("damaged: '{}' goes past the {} bytes of its numbers", shown, size);
-  if (!is_empty && n > n_stored)
+  // A tensor may repeat its numbers (expand()), but a small file must not become a huge tensor.
+  constexpr uint64_t most_repeated = uint64_t{1} << 24U;
+  if (!is_empty && n > n_stored && n > most_repeated)
     file_.fail("'{}' has {} numbers of which only {} are stored; save it as .contiguous()", shown, n,
                n_stored);
   entries_.emplace(name, Entry{.shape = tensor.shape,
                                .strides = tensor.strides,
                                .type = tensor.type,
                                .begin = begin + tensor.offset * item,
-                               .n_items = is_empty ? 0 : last + 1});
+                               .n_items = is_empty ? 0 : last + 1,
+                               .is_negative = tensor.is_negative});
 }
 
 void PytorchFile::drop_prefixes() {
@@ -204,9 +207,17 @@ torch::ScalarType PytorchFile::dtype(const std::string& name) const {
 
 void PytorchFile::read_into(const torch::Tensor& to, const std::string& name) const {
   const auto& stored = entry(name);
-  const auto type = dtype(name);
   TORCH_CHECK(to.sizes() == stored.shape, name, " is read into a tensor of another shape");
   if (stored.n_items == 0) return;
+  if (stored.is_negative && dtype(name) == torch::kBool)
+    file_.fail("damaged: '{}' has truth values with a sign", excerpt(name));
+  read_stored(to, name, stored);
+  if (stored.is_negative) torch::Tensor(to).neg_();
+}
+
+/// The numbers as they are in the file.
+void PytorchFile::read_stored(const torch::Tensor& to, const std::string& name, const Entry& stored) const {
+  const auto type = dtype(name);
   const auto read = [&](int64_t first, int64_t n, const torch::Tensor& numbers) {
     const auto item = static_cast<int64_t>(stored.type->item_size);
     file_.read(stored.begin + static_cast<uint64_t>(first * item), static_cast<size_t>(n * item),

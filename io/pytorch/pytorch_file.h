@@ -46,10 +46,12 @@ class PytorchFile final : public TensorSource {
     const PickledType* type;
     uint64_t begin;    // bytes from the start of the file to its first number
     uint64_t n_items;  // from its first number to its last
+    bool is_negative;  // the numbers in the file have the other sign
   };
   const Entry& entry(const std::string& name) const;
   void add_entry(const std::string& name, const PickledTensor& tensor, uint64_t begin, uint64_t size);
   void drop_prefixes();
+  void read_stored(const torch::Tensor& to, const std::string& name, const Entry& stored) const;
 
   FileBytes file_;
   PickleValues values_;

@@ -183,10 +183,17 @@ std::unique_ptr<Task> make_image_classification(const Experiment& experiment, Vo
   if (vocabulary.labels.empty() || !vocabulary.pixels) {
     const auto problem = problem_of(experiment);
     const auto images = read_images(experiment.data, Split::train, problem);
-    if (vocabulary.labels.empty()) vocabulary.labels = label_names(images.labels(), problem, experiment.data);
+    if (vocabulary.labels.empty()) {
+      auto fields = images.labels();
+      // A label may stand only in the rows that are for validation.
+      if (problem == Problem::multi_label && is_shared(experiment.data, Split::valid))
+        std::ranges::move(read_images(experiment.data, Split::valid, problem).labels(),
+                          std::back_inserter(fields));
+      vocabulary.labels = label_names(fields, problem, experiment.data);
+    }
     if (!vocabulary.pixels) {
-      vocabulary.pixels =
-          measure_training_pixels(images.size(), [&](int64_t index) { return images.image(index); }, notes);
+      vocabulary.pixels = measure_training_pixels(
+          images.size(), [&](int64_t index) { return images.image(index); }, notes);
     }
   }
   require_n_classes(experiment.task.as<ImageClassificationConfig>().n_classes, vocabulary);

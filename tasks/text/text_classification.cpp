@@ -23,7 +23,12 @@ std::unique_ptr<Task> make_text_classification(const Experiment& experiment, Voc
   if (!vocabulary.tokenizer || vocabulary.labels.empty()) {
     const auto problem = problem_of(experiment);
     const auto rows = read_labelled(experiment.data, Split::train, problem);
-    vocabulary.labels = label_names(rows.labels, problem, experiment.data);
+    auto fields = rows.labels;
+    // A label may stand only in the rows that are for validation.
+    if (is_shared(experiment.data, Split::valid))
+      std::ranges::move(read_labelled(experiment.data, Split::valid, problem).labels,
+                        std::back_inserter(fields));
+    vocabulary.labels = label_names(fields, problem, experiment.data);
     // An encoder-decoder needs the tokens of the labels, because it writes them. The other families have the
     // same tokens, so that the families are comparable.
     if (!vocabulary.tokenizer) {

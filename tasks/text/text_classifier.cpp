@@ -41,7 +41,7 @@ int64_t TextClassifier::length_with_specials(const EncodedText& text) const {
 }
 
 TokenIds TextClassifier::encode_text(const std::string& text) const {
-  return tokenizer().encode(beginning_to_read(without_blanks_at_end(text), length_limit()));
+  return tokenizer().encode(beginning_to_read(text, length_limit()));
 }
 
 torch::Tensor TextClassifier::class_scores(Model& model, const std::vector<EncodedText>& texts,

@@ -275,8 +275,13 @@ std::unique_ptr<Task> make_token_classification(const Experiment& experiment, Vo
   if (!vocabulary.tokenizer || vocabulary.labels.empty()) {
     const auto problem = problem_of(experiment);
     const auto rows = read_tagged(experiment.data, Split::train, vocabulary.labels, problem);
-    if (vocabulary.labels.empty())
-      vocabulary.labels = classes_of(rows, problem, experiment.data.label_separator);
+    if (vocabulary.labels.empty()) {
+      auto all = rows;
+      // A label may stand only in the rows that are for validation.
+      if (is_shared(experiment.data, Split::valid))
+        std::ranges::move(read_tagged(experiment.data, Split::valid, {}, problem), std::back_inserter(all));
+      vocabulary.labels = classes_of(all, problem, experiment.data.label_separator);
+    }
     if (!vocabulary.tokenizer) {
       std::vector<std::string> texts;
       for (const auto& row : rows) texts.push_back(row.text);

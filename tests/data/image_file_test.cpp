@@ -112,6 +112,10 @@ TEST(Exif, DamagedDataSayNothing) {
   EXPECT_EQ(exif_orientation(tiff("\x01\x12\0\x04\0\0\0\x01\0\x06\0\0"s)), 1) << "a larger number";
   EXPECT_EQ(exif_orientation(tiff("\x01\x12\0\x04\0\0\0\x01\0\0\0\x06"s)), 6) << "LONG";
   EXPECT_EQ(exif_orientation(tiff("\x01\x12\0\x01\0\0\0\x01\x08\0\0\0"s)), 8) << "BYTE";
+  EXPECT_EQ(exif_orientation(tiff("\x01\x12\0\x06\0\0\0\x01\x08\0\0\0"s)), 8) << "SBYTE";
+  EXPECT_EQ(exif_orientation(tiff("\x01\x12\0\x08\0\0\0\x01\0\x03\0\0"s)), 3) << "SSHORT";
+  EXPECT_EQ(exif_orientation(tiff("\x01\x12\0\x09\0\0\0\x01\0\0\0\x06"s)), 6) << "SLONG";
+  EXPECT_EQ(exif_orientation(tiff("\x01\x12\0\x09\0\0\0\x01\xff\xff\xff\xff"s)), 1) << "-1";
   EXPECT_EQ(exif_orientation(tiff("\x01\x12\0\x02\0\0\0\x01\x06\0\0\0"s)), 1) << "a text";
   EXPECT_EQ(exif_orientation("II\x2A\0\xFF\xFF\xFF\xFF"s), 1) << "the directory is elsewhere";
 }

@@ -30,12 +30,30 @@ TEST(Labels, StandBetweenSeparatorsOrInAList) {
   }
 }
 
+TEST(Labels, AreNoMarks) {
+  EXPECT_THAT(labels_in("[1, 0]", ","), ElementsAre("1", "0"));
+  for (const char* const marks : {"[1, 0, 1]", "[0.0, 0.0]", R"(["0", "0"])"})
+    EXPECT_THAT(message_of<DataError>([&] { labels_in(marks, ","); }),
+                HasSubstr("marks labels by their places"));
+  EXPECT_THAT(message_of<DataError>([] {
+                refuse_marks({"[1, 0]", "[0, 1]"});
+              }),
+              HasSubstr("[1, 0] marks labels"));
+  refuse_marks({"[1, 0]", "[0, 1, 2]"});
+  refuse_marks({"[1, 0]", "[0]"});
+  refuse_marks({"a", "b"});
+  refuse_marks({});
+}
+
 TEST(Labels, AreNumbersOfARegression) {
   EXPECT_EQ(number_of(" -2.5e1 "), -25);
-  for (const char* const wrong : {"", "3 stars", "nan", "inf", "1,5", "0x10"})
+  for (const char* const wrong : {"", "3 stars", "nan", "inf", "1,5", "0x10", "+", "+-1", "1e999"})
     EXPECT_THAT(message_of<DataError>([&] { number_of(wrong); }), HasSubstr("is not a number")) << wrong;
   EXPECT_THAT(message_of<DataError>([] { check_labels(" ", Problem::single_label, ","); }), "no label");
   EXPECT_THAT(message_of<DataError>([] { check_labels("", Problem::regression, ","); }), "no label");
+  EXPECT_EQ(number_of("+4"), 4);
+  for (const char* const large : {"1e30", "-1e300"})
+    EXPECT_THAT(message_of<DataError>([&] { number_of(large); }), HasSubstr("is too large")) << large;
   check_labels("", Problem::multi_label, ",");
 }
 

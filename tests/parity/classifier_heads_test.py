@@ -246,12 +246,21 @@ def test_directories(zoo, made):
     for seed, (name, (model_class, config, tokenizer, keys, head)) in enumerate(cases().items()):
         directory = Directory(made / name, model_class, config, tokenizer, keys, seed)
         (problem, activation), names = head, list(directory.model.config.id2label.values())
-        texts = [word for text in TEXTS for word in ("--text", text)]
-        for text, result in zip(TEXTS, zoo.json("predict", name, *texts)["results"]):
+        # Blanks are a part of a text, at its end, too.
+        shown = TEXTS + [text + blanks for text in TEXTS for blanks in (" ", "  ", "\n", "\t", "\r")]
+        if directory.tokenizer.encode(" ", add_special_tokens=False).ids:
+            shown += [" ", "\n"]
+        texts = [word for text in shown for word in ("--text", text)]
+        for text, result in zip(shown, zoo.json("predict", name, *texts)["results"], strict=True):
             check_answer(result, activated(directory.logits(text), activation), problem, names, (name, text))
         pairs = [word for a, b in PAIRS for word in ("--text", a, "--pair", b)]
         (made / "lines.txt").write_text("".join(f"{a}\t{b}\n" for a, b in PAIRS) + "ada\n")
         with_lines = zoo.json("predict", name, "--input", "lines.txt")["results"]
+        (made / "blanks.txt").write_text("sea \n ada  \n")
+        (made / "blanks.jsonl").write_text('{"text": "sea "}\n{"text": " ada  "}\n')
+        for file in ("blanks.txt", "blanks.jsonl"):
+            for text, result in zip(("sea ", " ada  "), zoo.json("predict", name, "--input", file)["results"], strict=True):
+                check_answer(result, activated(directory.logits(text), activation), problem, names, (name, file, text))
         assert len(with_lines) == len(PAIRS) + 1
         right = [activated(directory.logits(a, b), activation) for a, b in PAIRS]
         for i, result in enumerate(zoo.json("predict", name, *pairs)["results"]):

@@ -97,6 +97,8 @@ def check_bin_files(work):
 
     words = tokenizer()
     model = make_model("llama", len(words))
+    with torch.no_grad():
+        model.model.norm.weight.fill_(1.5)
     origin = work / "safetensors"
     model.save_pretrained(origin)
     words.save_pretrained(origin)
@@ -118,7 +120,8 @@ def check_bin_files(work):
         directory = copy(name)
         torch.save(state, directory / "pytorch_model.bin", **options)
         compare(directory, logits, 1e-5)
-    # Views of one storage, a parameter, names of torch.compile and DataParallel, values beside the weights.
+    # Views of one storage, a parameter, names of torch.compile and DataParallel, values beside the weights, numbers with
+    # the other sign, and a number for many.
     directory = copy("lone")
     odd = collections.OrderedDict()
     for key, tensor in state.items():
@@ -126,6 +129,9 @@ def check_bin_files(work):
         wide[2:-1] = tensor
         own = wide[2:-1] if tensor.dim() == 1 else tensor.t().contiguous().t()
         odd["module._orig_mod." + key] = torch.nn.Parameter(own) if tensor.dim() == 1 else own
+    odd["module._orig_mod.lm_head.weight"] = torch._neg_view(-state["lm_head.weight"])
+    odd["module._orig_mod.model.norm.weight"] = torch.tensor([1.5]).expand(32)
+    assert odd["module._orig_mod.lm_head.weight"].is_neg()
     torch.save({"state_dict": odd, "args": argparse.Namespace(lr=0.1), "step": 3}, directory / "final.PT")
     compare(directory / "final.PT", logits, 1e-5)
     # In two files.

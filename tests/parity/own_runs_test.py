@@ -219,7 +219,9 @@ def check_classifier(kind):
 
     tokenizer = AutoTokenizer.from_pretrained(kind.made / kind.hub)
     model = kind.model(AutoModelForSequenceClassification)
-    pairs = PAIRS if kind.name == "pairs.tsv" else [(text, None) for text in TEXTS if "<" not in text]
+    assert tokenizer.model_max_length == 128, tokenizer.model_max_length  # data.sequence_length
+    blanks = ["où mer ", "où mer  ", "where\n", "the\t", " ", "\n"]
+    pairs = PAIRS if kind.name == "pairs.tsv" else [(text, None) for text in TEXTS + blanks if "<" not in text]
     for first, second in pairs:
         encoded = tokenizer(first, second, return_tensors="pt") if second else tokenizer(first, return_tensors="pt")
         with torch.no_grad():

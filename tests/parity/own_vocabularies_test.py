@@ -15,7 +15,8 @@ import tempfile
 from references_python import begin
 
 TEXT = "Où est la mer ?\nthe ship came home at night\n“Who is there?” she asked; 山高水長\t1, 22, 345\n"
-TEXTS = [TEXT, "the mer", "unseen: Ω ß ▁", "  two  blanks ", "<eos> is text", "<unk>, <pad><0x41> and\n\n <mas", "\nline\n", ""]
+TEXTS = [TEXT, "the mer", "unseen: Ω ß ▁", "  two  blanks ", "<eos> is text", "<unk>, <pad><0x41> and\n\n <mas", "\nline\n", "",
+         "\u0130x \u1c89 \ua7cbZ \U00010d50 ΑΣ"]
 MASKED = ["the <mask> came", "<mask>. the", "at home<mask>", "<mask> <mask> the"]
 
 RUN = """

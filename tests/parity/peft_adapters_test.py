@@ -161,6 +161,8 @@ def check_imported(work):
         "dora": ("Llama", dict(target_modules=["k_proj", "gate_proj"], r=2, use_dora=True)),
         "whole": ("Llama", dict(target_modules=["q_proj", "embed_tokens"], modules_to_save=["lm_head"], r=2)),
         "layers": ("Llama", dict(target_modules=["o_proj"], layers_to_transform=[1], r=2)),
+        "dora-embeddings": ("Llama", dict(target_modules=["embed_tokens", "q_proj"], r=2, use_dora=True)),
+        "expression": ("Llama", dict(target_modules=r".*layers\.(0|1)\.(self_attn|mlp)\.(q_proj|up_proj)", r=2)),
         "fused": ("GPT2", dict(target_modules=layers, r=3, bias="all", fan_in_fan_out=True)),
         # Output and embeddings of the base are one matrix, and PEFT changes only one of them.
         "tied": ("GPT2", dict(target_modules=["c_attn", "wte"], r=3, fan_in_fan_out=True)),
@@ -180,8 +182,38 @@ def check_imported(work):
         compare_scores(run, model)
         refused("score", moved, "--text", "a", "--base", moved, says="is no adapter of PEFT")
         refused("score", run, "--text", "a", "--base", moved, says="is no adapter of PEFT")
+    check_chosen(work, words["gpt2"])
     check_config(directory, moved)
     check_tasks(work, words)
+
+
+def check_chosen(work, tokenizer):
+    """Adapters of modules that adapter_config.json does not name are left out."""
+    import transformers
+
+    causal, base = transformers.AutoModelForCausalLM, work / "chosen-base"
+    make_base(base, "LlamaForCausalLM", tokenizer)
+    targets = ["q_proj", "v_proj", "up_proj"]
+    for number, changes in enumerate([
+        {"layers_to_transform": [0]}, {"layers_to_transform": 1, "layers_pattern": "layers"}, {"exclude_modules": ["v_proj"]},
+        {"exclude_modules": ".*layers\\.1.*"}, {"target_modules": ["up_proj"]}, {"target_modules": ".*\\.0\\..*_proj"},
+        {"target_modules": ["self_attn.v_proj"], "layers_to_transform": [1], "layers_pattern": ["model.layers"]},
+        {"enable_lora": None, "merge_weights": False},
+    ]):  # fmt: skip
+        directory = work / f"chosen-{number}"
+        make_adapter(base, directory, causal, task_type="CAUSAL_LM", target_modules=targets, r=2)
+        path = directory / "adapter_config.json"
+        settings = json.loads(path.read_text())
+        if "enable_lora" not in changes:  # of the first versions, which later ones do not read
+            path.write_text(json.dumps(settings | changes))
+        model = in_double(base, directory, causal)
+        path.write_text(json.dumps(settings | changes))
+        compare_scores(directory, model)
+    for changes in ({"target_modules": ["k_proj"]}, {"layers_to_transform": [7]}, {"exclude_modules": ".*"}):
+        path.write_text(json.dumps(settings | changes))
+        refused("score", directory, "--text", "a", says="it has no adapter of a module that target_modules")
+    path.write_text(json.dumps(settings | {"target_modules": "(q_proj"}))
+    refused("score", directory, "--text", "a", says="target_modules")
 
 
 def check_config(directory, base):

@@ -24,6 +24,7 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::SizeIs;
 
 constexpr std::array kFamilies{"encoder", "decoder", "encoder_decoder"};
@@ -155,21 +156,27 @@ TEST(Prediction, ReadsATextAsTrainingDoes) {
     const Classifier classifier(world, family, {"data.sequence_length=8"});
     const auto room = static_cast<size_t>(family == "encoder" ? 6 : 7);
     const std::string whole(room, 's');
-    const auto predictions =
-        classifier.task->predict(*classifier.model, {whole, whole + "unsun", whole + " \t", "", "  "});
+    const auto predictions = classifier.task->predict(
+        *classifier.model, {whole, whole + "unsun", whole + " \t", "", "  ", " s", "s "});
     EXPECT_FALSE(predictions[0].cut);
     EXPECT_TRUE(predictions[1].cut);
-    EXPECT_FALSE(predictions[2].cut) << "blanks at the end do not count";
+    EXPECT_TRUE(predictions[2].cut) << "blanks at the end are a part of the text";
     for (const size_t i : {1, 2}) {
       for (const auto& [label, probability] : predictions[0].labels)
         EXPECT_NEAR(probability_of(predictions[i], label), probability, 1e-6) << i;
     }
-    for (const size_t i : {3, 4}) {
-      EXPECT_THAT(predictions[i].labels, IsEmpty()) << "nothing to classify";
-      EXPECT_FALSE(predictions[i].cut);
+    EXPECT_THAT(predictions[3].labels, IsEmpty()) << "nothing to classify";
+    for (const size_t i : {3, 4, 5, 6}) EXPECT_FALSE(predictions[i].cut);
+    const auto alone = classifier.task->predict(*classifier.model, {"s"}).front();
+    for (const size_t i : {4, 5, 6}) {
+      ASSERT_THAT(predictions[i].labels, Not(IsEmpty()));
+      for (const auto& [label, probability] : alone.labels)
+        EXPECT_GT(std::abs(probability_of(predictions[i], label) - probability), 1e-5) << i;
     }
     EXPECT_THAT(classifier.task->predict(*classifier.model, {}), IsEmpty());
-    EXPECT_THAT(message_of<DataError>([&] { classifier.task->predict(*classifier.model, {"sun", "m\xFF"}); }),
+    EXPECT_THAT(message_of<DataError>([&] {
+                  classifier.task->predict(*classifier.model, {"sun", "m\xFF"});
+                }),
                 HasSubstr("text 2: "));
   }
 }

@@ -28,7 +28,8 @@ class TiffReader {
 int64_t exif_orientation(std::string_view exif) {
   using std::string_view_literals::operator""sv;
   constexpr uint64_t magic = 42, orientation = 0x0112, entry_size = 12;
-  constexpr uint64_t is_byte = 1, is_short = 3, is_long = 4;
+  // Whole numbers, and those that may have a sign.
+  constexpr uint64_t is_byte = 1, is_short = 3, is_long = 4, is_sbyte = 6, is_sshort = 8, is_slong = 9;
   if (exif.starts_with("Exif\0\0"sv)) exif.remove_prefix(6);
   if (!exif.starts_with("II") && !exif.starts_with("MM")) return 1;
   const TiffReader tiff(exif);
@@ -39,7 +40,10 @@ int64_t exif_orientation(std::string_view exif) {
     if (tiff.number(entry, 2) != orientation) continue;
     // The standard says SHORT; some cameras and programs write other whole numbers.
     const uint64_t type = tiff.number(entry + 2, 2);
-    const uint64_t n_bytes = type == is_byte ? 1 : type == is_short ? 2 : type == is_long ? 4 : 0;
+    const uint64_t n_bytes = type == is_byte || type == is_sbyte     ? 1
+                             : type == is_short || type == is_sshort ? 2
+                             : type == is_long || type == is_slong   ? 4
+                                                                     : 0;
     const uint64_t value = tiff.number(entry + 8, n_bytes);
     return value >= 1 && value <= 8 ? static_cast<int64_t>(value) : 1;
   }

@@ -47,7 +47,7 @@ const char* line_start(const ExportedPieces& exported) {
 
 OrderedJson normalizer_of(const ExportedPieces& exported) {
   auto steps = OrderedJson::array();
-  if (exported.letters == LetterCase::folded) steps.push_back({{"type", "Lowercase"}});
+  if (exported.letters == LetterCase::folded) steps = folding_steps();
   if (!exported.charsmap.empty()) {
     if (exported.has_line_break) steps.push_back(replace(literal("\n"), kLineBreak));
     steps.push_back({{"type", "Precompiled"}, {"precompiled_charsmap", to_base64(exported.charsmap)}});

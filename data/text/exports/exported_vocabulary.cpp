@@ -74,6 +74,10 @@ OrderedJson added_tokens_of(const std::vector<ExportedToken>& tokens, const Text
   return added;
 }
 
+OrderedJson folding_steps() {
+  return {{{"type", "Replace"}, {"pattern", {{"String", "İ"}}}, {"content", "i"}}, {{"type", "Lowercase"}}};
+}
+
 OrderedJson model_input_names_of(const TextFrame& frame) {
   if (frame.second_segment != 0 && !frame.between.empty())
     return {"input_ids", "token_type_ids", "attention_mask"};
@@ -122,7 +126,8 @@ std::map<std::string, std::string> export_vocabulary(const ExportedVocabulary& v
       {"truncation", nullptr},
       {"padding", nullptr},
       {"added_tokens", added_tokens_of(vocabulary.special, vocabulary.frame, BlanksBeforeMask::stay)},
-      {"normalizer", folds ? OrderedJson{{"type", "Lowercase"}} : OrderedJson()},
+      {"normalizer",
+       folds ? OrderedJson{{"type", "Sequence"}, {"normalizers", folding_steps()}} : OrderedJson()},
       {"pre_tokenizer", pre_tokenizer_of(vocabulary.kind)},
       {"post_processor", post_processor_of(vocabulary.frame, name_of)},
       {"decoder", decoder_of(vocabulary.kind)},

@@ -27,6 +27,9 @@ struct ExportedToken {
 /// Whether the blanks before a mask are part of the token that it hides.
 enum class BlanksBeforeMask { stay, belong_to_mask };
 
+/// The normalizers that put letters in lower case as lowercase() does (data/text/unicode/lowercase.h).
+nlohmann::ordered_json folding_steps();
+
 /// The member added_tokens of a tokenizer.json. Beside a tokenizer_config.json by config_of(), the texts of
 /// these tokens are text like any other, as they were in training, unless `frame` is that of an encoder: then
 /// they become the tokens, because people write masks, and transformers finds all special tokens or none.

@@ -95,7 +95,7 @@ void read_tagged_table(const std::filesystem::path& path, const DataConfig& conf
                    .unit = LabelUnit::automatic,
                    .place = std::move(place)});
   };
-  read_table(path, {config.text_column, {config.label_column}}, add, ListColumns{1});
+  read_table(path, {config.text_column, {config.label_column}}, add, {.lists = {1}});
 }
 
 /// Appends the sentences of a file with a word a line.

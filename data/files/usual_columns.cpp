@@ -1,4 +1,4 @@
-#include "data/text/usual_columns.h"
+#include "data/files/usual_columns.h"
 
 #include <array>
 #include <utility>
@@ -6,6 +6,18 @@
 #include "base/text.h"
 
 namespace zoo {
+namespace {
+
+/// Whether a column is called as what only tells rows apart, or says where they come from.
+bool is_name_of_rows(const std::string& column) {
+  return column.empty() ||
+         find_column({column}, {"id", "idx", "index", "guid", "uid", "uuid", "key", "row", "number", "no",
+                                "nr", "#", "unnamed: 0", "url", "date", "time", "timestamp"}) ||
+         find_picture_column({column});
+}
+
+}  // namespace
+
 std::optional<std::string> find_column(const std::vector<std::string>& header,
                                        std::initializer_list<std::string_view> usual) {
   for (const auto name : usual) {
@@ -14,6 +26,11 @@ std::optional<std::string> find_column(const std::vector<std::string>& header,
     }
   }
   return std::nullopt;
+}
+
+std::optional<std::string> find_picture_column(const std::vector<std::string>& header) {
+  return find_column(header, {"image", "image_path", "img_path", "img", "file_name", "filename", "file_path",
+                              "filepath", "file", "path"});
 }
 
 std::optional<std::string> find_text_column(const std::vector<std::string>& header) {
@@ -63,7 +80,7 @@ std::optional<LabelledColumns> find_labelled_columns(const std::vector<std::stri
     if (text && !label) label = header[0] == *text ? header[1] : header[0];
     if (label && !text) text = header[0] == *label ? header[1] : header[0];
   }
-  if (!text || !label) return std::nullopt;
+  if (!text || !label || is_name_of_rows(*text) || is_name_of_rows(*label)) return std::nullopt;
   return LabelledColumns{.text = *text, .label = *label};
 }
 

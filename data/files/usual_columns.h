@@ -13,6 +13,9 @@ namespace zoo {
 std::optional<std::string> find_column(const std::vector<std::string>& header,
                                        std::initializer_list<std::string_view> usual);
 
+/// The column of paths of pictures.
+std::optional<std::string> find_picture_column(const std::vector<std::string>& header);
+
 /// The column of texts.
 std::optional<std::string> find_text_column(const std::vector<std::string>& header);
 /// The column of labels. Names such as score or topics count only in a table of two columns: in others they
@@ -31,7 +34,8 @@ struct LabelledColumns {
   std::string text, label;
   std::string second = {};  // of pairs
 };
-/// In a table of two columns the name of one of them is enough.
+/// In a table of two columns the name of one of them is enough, unless the other one is called as numbers of
+/// rows or paths of files are, such as id.
 std::optional<LabelledColumns> find_labelled_columns(const std::vector<std::string>& header);
 
 }  // namespace zoo
