@@ -35,9 +35,7 @@ TEST(Labels, AreNoMarks) {
   for (const char* const marks : {"[1, 0, 1]", "[0.0, 0.0]", R"(["0", "0"])"})
     EXPECT_THAT(message_of<DataError>([&] { labels_in(marks, ","); }),
                 HasSubstr("marks labels by their places"));
-  EXPECT_THAT(message_of<DataError>([] {
-                refuse_marks({"[1, 0]", "[0, 1]"});
-              }),
+  EXPECT_THAT(message_of<DataError>([] { refuse_marks({"[1, 0]", "[0, 1]"}); }),
               HasSubstr("[1, 0] marks labels"));
   refuse_marks({"[1, 0]", "[0, 1, 2]"});
   refuse_marks({"[1, 0]", "[0]"});
