@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "data/text/exports/exported_vocabulary.h"
 #include "data/text/hub/text_codec.h"
+#include "data/text/hub/tokenizer_class.h"
 #include "data/text/id_tokenizer.h"
 #include "data/text/subwords/decoder.h"
 #include "data/text/tokenizer_file.h"
@@ -70,8 +71,9 @@ std::string with_visible_blanks(std::string_view token) {
 class HubTokenizer final : public Tokenizer {
  public:
   HubTokenizer(HubFiles files, const SpecialTokens& special) : files_(std::move(files)), special_(special) {
-    std::erase_if(files_, [](const auto& file) { return !is_hub_file(file.first); });
     const auto settings = read_settings(files_);
+    write_down_class(files_);
+    std::erase_if(files_, [](const auto& file) { return !is_hub_file(file.first); });
     framed_by_task_ = settings.flag("frame_by_task", false);
     is_of_older_run_ = framed_by_task_ && settings.special_texts() == SpecialTexts::tokens;
     codec_ = make_text_codec(files_, settings);
@@ -267,6 +269,7 @@ HubFiles read_hub_files(const std::filesystem::path& dir, Follow follow) {
     if (is_there(path)) files.emplace(name, read_file(path, follow, largest_hub_file));
   };
   std::ranges::for_each(hub_names, read);
+  if (has_vocabulary(files)) read("config.json");
   return files;
 }
 
