@@ -160,6 +160,23 @@ SpecialTexts TokenizerSettings::special_texts() const {
   return flag("split_special_tokens", false) ? SpecialTexts::text : SpecialTexts::tokens;
 }
 
+bool TokenizerSettings::gives_segments() const {
+  const auto names = config.find("model_input_names");
+  if (names != config.end() && names->is_array())
+    return std::ranges::find(*names, SpecJson("token_type_ids")) != names->end();
+  // Classes without a name gave them until transformers 5.
+  const bool has_no_class = type.empty() || type == "PreTrainedTokenizer" || type == "TokenizersBackend";
+  return !(has_no_class && config.contains("backend"));
+}
+
+TextEnd TokenizerSettings::cut_at() const {
+  const auto side = option(config, "truncation_side", "right");
+  if (side != "left" && side != "right")
+    throw DataError(fmt::format("tokenizer_config.json: truncation_side: '{}' is neither left nor right",
+                                excerpt(side, 40)));
+  return side == "left" ? TextEnd::left : TextEnd::right;
+}
+
 bool TokenizerSettings::flag(const char* name, bool otherwise) const {
   return option(config, name, otherwise);
 }
@@ -179,6 +196,18 @@ SpecJson json_file(const std::map<std::string, std::string>& files, const std::s
     throw DataError(fmt::format("{}: {}", name, e.what()));
   }
   throw DataError(fmt::format("{}: not an object in JSON", name));
+}
+
+void set_setting(std::map<std::string, std::string>& files, const char* key, const SpecJson& value) {
+  constexpr const char* name = "tokenizer_config.json";
+  const auto config = json_file(files, name);
+  const auto entry = fmt::format("\"{}\": {}}}\n", key, value.dump());
+  auto& text = files[name];
+  if (!config.is_object() || config.empty()) {
+    text = "{" + entry;
+  } else {
+    text.replace(text.rfind('}'), text.npos, ", " + entry);  // of two equal keys the last one counts
+  }
 }
 
 TokenizerSettings read_settings(const std::map<std::string, std::string>& files) {

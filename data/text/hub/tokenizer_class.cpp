@@ -4,9 +4,6 @@
 #include <array>
 #include <utility>
 
-#include <fmt/format.h>
-
-#include "base/error.h"
 #include "data/text/hub/tiktoken.h"
 #include "data/text/subwords/specification.h"
 
@@ -153,19 +150,9 @@ std::string tokenizer_class_of(const std::map<std::string, std::string>& files, 
 }
 
 void write_down_class(std::map<std::string, std::string>& files) {
-  constexpr const char* name = "tokenizer_config.json";
-  const auto config = json_file(files, name);
+  const auto config = json_file(files, "tokenizer_config.json");
   if (config.is_object() && !option(config, "tokenizer_class", "").empty()) return;
-  const auto type = class_by_model(files);
-  if (type.empty()) return;
-  // Its order counts, so it is not written anew.
-  const auto entry = fmt::format("\"tokenizer_class\": {}}}\n", SpecJson(type).dump());
-  auto& text = files[name];
-  if (!config.is_object() || config.empty()) {
-    text = "{" + entry;
-  } else {
-    text.replace(text.rfind('}'), text.npos, ", " + entry);
-  }
+  if (const auto type = class_by_model(files); !type.empty()) set_setting(files, "tokenizer_class", type);
 }
 
 }  // namespace zoo
