@@ -199,19 +199,20 @@ torch::Tensor pooled_states(Model& model, const Batch& batch, const std::vector<
 
 TokensToEmbed tokens_to_embed(const Tokenizer& tokenizer, const std::vector<std::string>& texts,
                               const EmbedOptions& options) {
-  const auto room = static_cast<size_t>(
-      std::max<int64_t>(options.max_length - n_special_tokens(tokenizer, options.layout), 0));
+  const auto room = std::max<int64_t>(options.max_length - n_special_tokens(tokenizer, options.layout), 0);
+  const auto frame = tokenizer.frame().value_or(TextFrame{});
   TokensToEmbed tokens;
   if (!options.pools_prompt) tokens.n_prompt = length_of_prompt(tokenizer, options);
   for (const auto& text : texts) {
     const size_t number = tokens.rows.size() + 1;
     try {
       const auto whole = prepared(text, options);
-      auto ids = encode_text(tokenizer, beginning_to_read(whole, options.max_length), options.layout);
+      const auto ids =
+          encode_text(tokenizer, part_to_read(whole, options.max_length, frame.cut_at), options.layout);
       if (ids.empty()) throw DataError("there are no tokens, so there is no vector: leave the text out");
-      tokens.n_cut += ids.size() > room ? 1 : 0;
-      ids.resize(std::min(ids.size(), room));
-      tokens.rows.push_back(with_special_tokens(tokenizer, std::move(ids), options.layout));
+      tokens.n_cut += std::ssize(ids) > room ? 1 : 0;
+      const auto kept = frame.kept(ids, std::min<int64_t>(std::ssize(ids), room));
+      tokens.rows.push_back(with_special_tokens(tokenizer, {kept.begin(), kept.end()}, options.layout));
     } catch (const DataError& error) {
       throw DataError(fmt::format("text {}: {}", number, error.what()));
     }

@@ -88,11 +88,19 @@ TokenIds framed(const TextFrame& frame, TokenIds ids) {
   return ids;
 }
 
-std::string_view beginning_to_read(std::string_view text, int64_t max_length) {
-  size_t n = most_prompt_bytes(max_length);
-  if (text.size() <= n) return text;
-  while (n > 0 && (static_cast<unsigned char>(text[n]) & 0xC0) == 0x80) --n;
-  return text.substr(0, n);
+std::string_view part_to_read(std::string_view text, int64_t max_length, TextEnd cut_at) {
+  const size_t most = most_prompt_bytes(max_length);
+  if (text.size() <= most) return text;
+  const auto is_inside = [&](size_t at) {
+    return at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80;
+  };
+  size_t at = cut_at == TextEnd::left ? text.size() - most : most;
+  if (cut_at == TextEnd::left) {
+    while (is_inside(at)) ++at;
+    return text.substr(at);
+  }
+  while (at > 0 && is_inside(at)) --at;
+  return text.substr(0, at);
 }
 
 }  // namespace zoo

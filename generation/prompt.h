@@ -41,8 +41,8 @@ TokenIds model_input(TokenIds prompt, const Tokenizer& tokenizer, const Generati
 /// A single text within its frame: before, ids, after.
 TokenIds framed(const TextFrame& frame, TokenIds ids);
 
-/// `text`, or its first most_prompt_bytes() bytes, up to the end of a character. For a model that reads only
-/// the first `max_length` tokens of a text.
-std::string_view beginning_to_read(std::string_view text, int64_t max_length);
+/// `text`, or its first most_prompt_bytes() bytes (the last ones, if it is cut at the left), in whole
+/// characters. For a model that reads only `max_length` tokens of a text.
+std::string_view part_to_read(std::string_view text, int64_t max_length, TextEnd cut_at = TextEnd::right);
 
 }  // namespace zoo

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "data/text/tokenizer.h"
@@ -12,9 +13,11 @@
 namespace zoo {
 
 /// The tokenizer of the directory, with the tokens as it says; without files of one, what knows ids alone
-/// (data/text/id_tokenizer.h). `vocab_size`: of the model. Throws CheckpointError.
+/// (data/text/id_tokenizer.h). `vocab_size`: of the model. `pad`: its padding, -1 if it has none, where the
+/// tokenizer's does not count. Throws CheckpointError.
 std::shared_ptr<const Tokenizer> read_tokenizer(const std::filesystem::path& dir,
                                                 const std::map<std::string, std::string>& files,
-                                                const ForeignGeneration& generation, int64_t vocab_size);
+                                                const ForeignGeneration& generation, int64_t vocab_size,
+                                                std::optional<int64_t> pad = {});
 
 }  // namespace zoo

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -11,10 +13,12 @@
 #include "base/text.h"
 #include "data/text/exports/exported_vocabulary.h"
 #include "data/text/hub/text_codec.h"
+#include "data/text/hub/tokenizer_class.h"
 #include "data/text/id_tokenizer.h"
 #include "data/text/subwords/decoder.h"
 #include "data/text/tokenizer_file.h"
 #include "data/text/trainers/subword_trainer.h"
+#include "io/file_kind.h"
 #include "io/files.h"
 #include "io/sha256.h"
 
@@ -70,11 +74,18 @@ std::string with_visible_blanks(std::string_view token) {
 class HubTokenizer final : public Tokenizer {
  public:
   HubTokenizer(HubFiles files, const SpecialTokens& special) : files_(std::move(files)), special_(special) {
-    std::erase_if(files_, [](const auto& file) { return !is_hub_file(file.first); });
     const auto settings = read_settings(files_);
+    write_down_class(files_);
+    std::erase_if(files_, [](const auto& file) { return !is_hub_file(file.first); });
     framed_by_task_ = settings.flag("frame_by_task", false);
     is_of_older_run_ = framed_by_task_ && settings.special_texts() == SpecialTexts::tokens;
     codec_ = make_text_codec(files_, settings);
+    frame_ = codec_->frame();
+    if (!settings.gives_segments()) {
+      frame_.second_segment = 0;
+      if (frame_.pair == PairTemplate::other_segments) frame_.pair = PairTemplate::told;
+    }
+    frame_.cut_at = settings.cut_at();
     if (framed_by_task_) written_ = infilling_tokens();
     const auto check = [&](int64_t id) {
       if (id >= vocab_size()) {
@@ -145,7 +156,7 @@ class HubTokenizer final : public Tokenizer {
   bool keeps_text() const override { return codec_->keeps_text(); }
   const SpecialTokens& special() const override { return special_; }
   std::optional<TextFrame> frame() const override {
-    return framed_by_task_ ? std::nullopt : std::optional(codec_->frame());
+    return framed_by_task_ ? std::nullopt : std::optional(frame_);
   }
   /// transformers forbids no token by itself; generation.suppress_tokens has those that a model forbids.
   TokenIds never_generated() const override {
@@ -214,6 +225,7 @@ class HubTokenizer final : public Tokenizer {
   HubFiles files_;
   SpecialTokens special_;
   std::unique_ptr<TextCodec> codec_;
+  TextFrame frame_;
   bool framed_by_task_ = false;  // a vocabulary that was trained here
   TokenIds written_;             // its tokens that texts may have by their names: <fim_prefix> …
   /// Such a one that takes the texts of special tokens for tokens, and whose <mask> takes no blanks.
@@ -260,13 +272,52 @@ bool has_hub_tokenizer(const std::filesystem::path& dir) {
   return std::ranges::any_of(hub_vocabularies, [&](auto name) { return has_file(dir / name); });
 }
 
+std::vector<std::string> chat_template_files(const std::filesystem::path& dir) {
+  constexpr const char* folder = "additional_chat_templates";
+  constexpr size_t most = 100;
+  std::vector<std::string> names;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(dir / folder, none)) {
+    if (entry.path().extension() != ".jinja") continue;
+    names.push_back(fmt::format("{}/{}", folder, entry.path().filename().string()));
+    if (names.size() > most)
+      throw DataError(fmt::format("{}: more than {} templates", (dir / folder).string(), most));
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+void add_chat_templates(HubFiles& files, const std::vector<std::string>& names,
+                        const std::function<std::string(const std::string& name)>& read) {
+  if (names.empty()) return;
+  auto list = nlohmann::json::array();
+  const auto add = [&](const std::string& name, const std::string& source) {
+    if (find_invalid_utf8(source)) throw DataError(fmt::format("the chat template '{}' is not UTF-8", name));
+    list.push_back({{"name", name}, {"template", source}});
+  };
+  // As in transformers, what tokenizer_config.json has does not count then.
+  if (const auto usual = files.find("chat_template.jinja"); usual != files.end()) {
+    add("default", usual->second);
+    files.erase(usual);
+  }
+  for (const auto& name : names) add(std::filesystem::path(name).stem().string(), read(name));
+  set_setting(files, "chat_template", list);
+}
+
 HubFiles read_hub_files(const std::filesystem::path& dir, Follow follow) {
   HubFiles files;
+  const auto content_of = [&](std::string_view name) {
+    auto content = read_file(dir / name, follow, largest_hub_file);
+    const auto stray = content.empty() ? std::nullopt : stray_content(content);
+    if (stray) throw DataError(fmt::format("{}: {}", (dir / name).string(), *stray));
+    return content;
+  };
   const auto read = [&](std::string_view name) {
-    const auto path = dir / name;
-    if (is_there(path)) files.emplace(name, read_file(path, follow, largest_hub_file));
+    if (is_there(dir / name)) files.emplace(name, content_of(name));
   };
   std::ranges::for_each(hub_names, read);
+  if (has_vocabulary(files)) read("config.json");
+  add_chat_templates(files, chat_template_files(dir), content_of);
   return files;
 }
 

@@ -8,11 +8,13 @@
 // Ids and decoded text are those of tokenizers and transformers.
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "data/text/tokenizer.h"
 #include "io/open_file.h"
@@ -30,17 +32,26 @@ bool is_hub_file(std::string_view name);
 bool has_vocabulary(const HubFiles& files);
 /// Whether `dir` has a file that holds the vocabulary of a tokenizer, and is not a run.
 bool has_hub_tokenizer(const std::filesystem::path& dir);
-/// The tokenizer's files in a directory. Throws DataError for one that cannot be read, or is too large.
+/// The tokenizer's files in a directory, and the model's config.json, which can name their class. Throws
+/// DataError for one that cannot be read, or is too large.
 HubFiles read_hub_files(const std::filesystem::path& dir, Follow follow);
+
+/// The chat templates in the folder additional_chat_templates of a directory, by their paths in `dir`.
+std::vector<std::string> chat_template_files(const std::filesystem::path& dir);
+/// Adds these templates, which `read` reads, to tokenizer_config.json, which can have several, and
+/// chat_template.jinja with them. Throws DataError.
+void add_chat_templates(HubFiles& files, const std::vector<std::string>& names,
+                        const std::function<std::string(const std::string& name)>& read);
 
 /// What tokenizer_config.json, special_tokens_map.json and tokenizer.json call pad, unk, bos, eos, mask, cls
 /// and sep. Throws DataError as make_hub_tokenizer() does.
 SpecialTokens hub_special_tokens(const HubFiles& files);
 
-/// The tokenizer that `files` describe. Files that do not describe tokenizers are ignored. `special` says
-/// what its tokens mean. encode() takes the text of special tokens for these tokens, as transformers does;
-/// decode() leaves them out. Throws DataError: no tokenizer, damaged, an id of `special` outside the
-/// vocabulary, or of a kind that is not supported (the message names what is not).
+/// The tokenizer that `files` describe. Of files that do not describe tokenizers, only config.json counts: it
+/// says the class that tokenizer_config.json does not name. `special` says what the tokens mean. encode()
+/// takes the text of special tokens for these tokens, as transformers does; decode() leaves them out. Throws
+/// DataError: no tokenizer, damaged, an id of `special` outside the vocabulary, or of a kind that is not
+/// supported (the message names what is not).
 std::unique_ptr<Tokenizer> make_hub_tokenizer(HubFiles files, const SpecialTokens& special);
 
 /// Trains the tokenizer of type bpe or wordpiece that `config` describes (data/text/trainers/). It is one of

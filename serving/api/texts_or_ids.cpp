@@ -47,7 +47,7 @@ int64_t n_tokens_read(const ServedModel& model, const std::string& text) {
   const auto& type = task_type(experiment);
   const int64_t most = experiment.data.sequence_length;
   const auto layout = type.layout ? type.layout(experiment) : TextLayout::tokens;
-  const auto n = std::ssize(encode_text(model.tokenizer(), beginning_to_read(text, most), layout));
+  const auto n = std::ssize(encode_text(model.tokenizer(), part_to_read(text, most), layout));
   return std::min(most, n + n_special_tokens(model.tokenizer(), layout));
 }
 

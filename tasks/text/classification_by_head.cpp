@@ -1,5 +1,7 @@
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "base/error.h"
 #include "data/text/batches/padded_rows.h"
 #include "data/text/batches/text_batches.h"
@@ -101,7 +103,16 @@ class ClassificationByHead final : public TextClassifier {
     auto around = frame();
     if (!around)
       throw DataError("data.pair_column: the tokenizer does not say what stands around a pair of texts");
-    if (experiment().model.n_segments == 1) around->second_segment = 0;
+    const bool has_segments = experiment().model.n_segments != 1;
+    if (!has_segments) around->second_segment = 0;
+    if (around->pair == PairTemplate::other_tokens ||
+        (around->pair == PairTemplate::other_segments && has_segments)) {
+      throw DataError(
+          fmt::format("tokenizer.json: post_processor: the template 'pair' has other {} than the template "
+                      "'single' with a "
+                      "second text, which is not supported: give single texts",
+                      around->pair == PairTemplate::other_tokens ? "tokens at its ends" : "type ids"));
+    }
     return *std::move(around);
   }
 

@@ -27,6 +27,11 @@ TextClassifier::EncodedText TextClassifier::encode(const std::string& text,
   if (pairs() == PairUse::none && second) throw DataError("this model reads single texts, not pairs");
   EncodedText encoded{.text = encode_text(text), .second = {}};
   if (second) encoded.second = encode_text(*second);
+  if (const int64_t n_around = n_special_tokens(encoded); n_around >= length_limit()) {
+    throw DataError(fmt::format(
+        "the model reads {} tokens, and {} special tokens stand around a text: its {}", length_limit(),
+        n_around, "data.sequence_length, or the model_max_length of its tokenizer, is too small"));
+  }
   return encoded;
 }
 
@@ -41,7 +46,8 @@ int64_t TextClassifier::length_with_specials(const EncodedText& text) const {
 }
 
 TokenIds TextClassifier::encode_text(const std::string& text) const {
-  return tokenizer().encode(beginning_to_read(text, length_limit()));
+  const auto cut_at = tokenizer().frame().value_or(TextFrame{}).cut_at;
+  return tokenizer().encode(part_to_read(text, length_limit(), cut_at));
 }
 
 torch::Tensor TextClassifier::class_scores(Model& model, const std::vector<EncodedText>& texts,

@@ -87,8 +87,17 @@ class TokenClassification final : public Task {
     return text.empty() ? std::string(kNoLabels) : text;
   }
   int64_t pad() const { return std::max<int64_t>(tokenizer().special().pad, 0); }
-  /// Tokens of a text that a model reads, without the frame.
-  int64_t most_tokens() const { return experiment().data.sequence_length - frame().n_tokens(); }
+  /// The tokens of a text that a model reads, without the frame.
+  AlignedTokens aligned_tokens(UnitEncoder& encode, std::string_view text, LabelUnit unit) const {
+    const auto around = frame();
+    auto aligned = encode(text, unit, experiment().data.sequence_length - around.n_tokens());
+    if (aligned.cut && around.cut_at == TextEnd::left) {
+      throw DataError(
+          "the text is too long, and its tokenizer cuts the beginnings of texts (truncation_side), which "
+          "token_classification does not: shorten the text");
+    }
+    return aligned;
+  }
 
   /// Adds precision, recall and F1 of the entities of a split. The predictions and the right classes are
   /// those of this process's batches, in their order. Collective.
@@ -106,7 +115,7 @@ std::unique_ptr<BatchSource> TokenClassification::open(Split split) {
   int64_t n_cut = 0;
   const auto texts = read_tagged(experiment().data, split, labels(), problem());
   for (const auto& text : texts) {
-    auto aligned = encode(text.text, text.unit, most_tokens());
+    auto aligned = aligned_tokens(encode, text.text, text.unit);
     n_cut += aligned.cut ? 1 : 0;
     TokensWithClasses row{.ids = std::move(aligned.ids), .positions = {}, .classes = {}};
     const auto names = units_of(text.labels, text.unit);
@@ -187,7 +196,6 @@ void TokenClassification::add_entity_metrics(const std::vector<int64_t>& predict
 std::vector<Prediction> TokenClassification::predict(Model& model, const std::vector<std::string>& inputs,
                                                      const PredictOptions& options) {
   constexpr int64_t most_rows = 1024, most_tokens_at_once = 4096;
-  const int64_t most = most_tokens();
   const auto around = frame();
   UnitEncoder encode(tokenizer());
   std::vector<Prediction> predictions;
@@ -199,11 +207,11 @@ std::vector<Prediction> TokenClassification::predict(Model& model, const std::ve
     auto& prediction = predictions.emplace_back(Prediction{.input = input});
     prediction.problem = problem();
     auto& tokens = prediction.tokens.emplace();
-    const auto text = beginning_to_read(without_blanks_at_end(input), experiment().data.sequence_length);
+    const auto text = part_to_read(without_blanks_at_end(input), experiment().data.sequence_length);
     const auto unit = unit_of(text, configured_unit(), labels());
     AlignedTokens aligned;
     try {
-      aligned = encode(text, unit, most);
+      aligned = aligned_tokens(encode, text, unit);
     } catch (const DataError& error) {
       throw DataError(fmt::format("text {}: {}", predictions.size(), error.what()));
     }

@@ -39,6 +39,12 @@ TEST(FramedPairs, MayHaveTwoTokensBetweenAndOneSegment) {
   EXPECT_THROW(frame_pair({1}, {2}, 3, frame), std::invalid_argument);
 }
 
+TEST(FramedPairs, MayLoseTheirBeginnings) {
+  auto frame = kFrame;
+  frame.cut_at = TextEnd::left;
+  EXPECT_THAT(frame_pair({10, 11, 12, 13}, {20, 21}, 7, frame).ids, ElementsAre(5, 12, 13, 6, 20, 21, 6));
+}
+
 TEST(FramedPairs, LoseTokensOfTheLongerTextFirst) {
   for (int64_t first = 0; first < 9; ++first) {
     for (int64_t second = 0; second < 9; ++second) {
@@ -93,6 +99,17 @@ TEST(PairBatches, PointAtTheLastToken) {
   EXPECT_FALSE(batch.segments.defined());
   EXPECT_TRUE(batch.targets.equal(torch::tensor({{0.5F}, {2.F}})));
   EXPECT_EQ(batch.n_targets(), 2);
+}
+
+// In transformers too: where <eos> is also <pad>, the token before it tells the class.
+TEST(PairBatches, PointAtTheLastTokenThatIsNoPadding) {
+  const auto first = TokenStore::from_rows({{10, 11}, {8}}), second = TokenStore::from_rows({{20}, {8}});
+  const TextFrame frame{.before = {}, .between = {8}, .after = {8}, .second_segment = 0};
+  const auto source = pair_classification_batches(
+      first, second, torch::tensor({0, 1}), 20, ClassPosition::last, frame, /*pad=*/8,
+      {.batch_size = 2, .batch_tokens = {}, .order = BatchOptions::Order::sequential});
+  EXPECT_THAT(int64_values(source->batch(0, 0).positions), ElementsAre(3, 5))
+      << "all of the second is padding";
 }
 
 TEST(PairTables, HaveTwoTextsARow) {

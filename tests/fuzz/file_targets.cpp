@@ -65,14 +65,9 @@ void use(const Tokenizer& tokenizer) {
 
 /// Reads the files of a tokenizer of the Hub, those of them that are not empty.
 void use_hub_files(const std::string& input) {
-  constexpr const char* names[] = {"tokenizer.json",
-                                   "tokenizer_config.json",
-                                   "special_tokens_map.json",
-                                   "vocab.txt",
-                                   "vocab.json",
-                                   "merges.txt",
-                                   "tokenizer.model",
-                                   "gpt2.tiktoken"};
+  constexpr const char* names[] = {
+      "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.txt",  "vocab.json",
+      "merges.txt",     "tokenizer.model",       "gpt2.tiktoken",           "config.json"};
   const auto contents = split(input, std::size(names));
   HubFiles files;
   for (size_t i = 0; i < std::size(names); ++i) {

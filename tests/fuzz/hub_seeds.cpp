@@ -66,7 +66,7 @@ constexpr const char* gpt2_settings = R"({"tokenizer_class": "GPT2Tokenizer", "a
 }  // namespace
 
 /// tokenizer.json, tokenizer_config.json, special_tokens_map.json, vocab.txt, vocab.json, merges.txt,
-/// tokenizer.model, gpt2.tiktoken.
+/// tokenizer.model, gpt2.tiktoken, config.json.
 Seeds hub_seeds() {
   // Each part makes the text eight times longer.
   std::string growing = R"({"type": "Replace", "pattern": {"Regex": "."}, "content": "........"})";
@@ -87,6 +87,8 @@ Seeds hub_seeds() {
                 "", ""}),
           join({"", R"({"do_lower_case": true})", R"({"unk_token": "[UNK]"})",
                 "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\ncat\n##s\n", "", ""}),
+          join({word_piece_json, R"({"truncation_side": "left"})", "", "", "", "", "", "",
+                R"({"model_type": "bert"})"}),
           join({"", R"({"tokenizer_class": "EsmTokenizer"})", "",
                 "<cls>\n<pad>\n<eos>\n<unk>\nt\nhe\n-\n<mask>\n", "", ""}),
           join({"", gpt2_settings, "", "", R"({"a": 0, "Ġ": 1, "Ġa": 2, "<s>": 4})", "#version: 0.2\nĠ a\n"}),

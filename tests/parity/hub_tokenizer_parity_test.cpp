@@ -39,6 +39,7 @@ class HubTokenizerParity : public ReferenceTest {
     const auto loaded = load_tokenizer(run.path());
     EXPECT_EQ(loaded->fingerprint(), tokenizer->fingerprint());
     EXPECT_EQ(loaded->special().sep, special.sep);
+    compare_frames(name, reference, *loaded);
     EXPECT_EQ(loaded->encode("Über to be"), tokenizer->encode("Über to be"));
   }
 
@@ -145,6 +146,13 @@ TEST_F(HubTokenizerParity, Esm) { compare("esm"); }
 
 TEST_F(HubTokenizerParity, Bert) {
   for (const auto* name : {"bert", "bert-cased", "bert-accents", "bert-files", "bert-cased-files"})
+    compare(name);
+}
+
+TEST_F(HubTokenizerParity, ClassesOfModels) {
+  for (const auto* name :
+       {"bert-model", "bert-model-cased", "distilbert-model", "roberta-model", "roberta-model-files",
+        "longformer-model-files", "bart-model-files", "named-model-files", "qwen2-model-files"})
     compare(name);
 }
 

@@ -44,6 +44,11 @@ def places_by(tokenizer, processor):
     return places
 
 
+def decode_by_sentencepiece(tokenizer):
+    """Like SentencePiece itself and tokenizers, which take one blank from a text's beginning. The slow tokenizers take more."""
+    tokenizer.convert_tokens_to_string = tokenizer.sp_model.decode
+
+
 def t5(directory):
     options = {"vocab_size": 600, "pad_id": 0, "eos_id": 1, "unk_id": 2, "bos_id": -1, "pad_piece": "<pad>"}
     for name, more, keep in [("t5", {}, None), ("t5-20", {"extra_ids": 20}, None), ("t5-plain", {}, ("spiece.model",))]:
@@ -53,6 +58,7 @@ def t5(directory):
         tokenizer = T5Tokenizer.from_pretrained(folder, **more)
         if not keep:
             tokenizer.save_pretrained(folder)
+        decode_by_sentencepiece(tokenizer)
         write(directory, name, keep=keep, reference=tokenizer, n=700, places_of=places_by(tokenizer, tokenizer.sp_model),
               more=["<extra_id_0>", " <extra_id_19> x", "</s>", "<pad>", "<extra_id_1><extra_id_0>"])
 
@@ -67,6 +73,7 @@ def llama(directory):
     tokenizer = LlamaTokenizer.from_pretrained(folder)
     tokenizer.add_tokens(["<new>"])
     tokenizer.save_pretrained(folder)
+    decode_by_sentencepiece(tokenizer)
     write(directory, "llama", reference=tokenizer, n=700, places_of=places_by(tokenizer, tokenizer.sp_model), more=["<s>", "</s> a", "<unk>", "<new>", "a<new>b"])
 
 

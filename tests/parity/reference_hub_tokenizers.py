@@ -260,6 +260,37 @@ def bert(directory):
         write(directory, name, more=["[MASK]", "[SEP]", "[mask]", "[UNK]", "un" * 60], keep=keep)
 
 
+def classes_of_models(directory):
+    """Directories whose tokenizer_config.json, if there is one, names no class: config.json tells it."""
+    merges = ("vocab.json", "merges.txt")
+    cases = {
+        "bert-model": ("bert", {"model_type": "bert"}, ("tokenizer.json", "vocab.txt"),
+                       {"do_lower_case": True, "model_max_length": 512}),
+        "bert-model-cased": ("bert", {"model_type": "bert"}, ("tokenizer.json",),
+                             {"do_lower_case": False, "tokenize_chinese_chars": False}),
+        "distilbert-model": ("bert-cased", {"model_type": "distilbert"}, ("tokenizer.json",), None),
+        "roberta-model": ("roberta", {"model_type": "roberta"}, ("tokenizer.json",), {"model_max_length": 512}),
+        "roberta-model-files": ("roberta", {"model_type": "roberta"}, merges, None),
+        "longformer-model-files": ("roberta", {"model_type": "longformer"}, merges, {"add_prefix_space": True}),
+        "bart-model-files": ("roberta", {"model_type": "bart"}, merges, None),
+        "named-model-files": ("roberta", {"model_type": "gpt2", "tokenizer_class": "RobertaTokenizer"}, merges, None),
+        "qwen2-model-files": ("qwen2", {"model_type": "qwen2"}, merges, {"tokenizer_class": None}),
+    }
+    for name, (source, model, files, settings) in cases.items():
+        (directory / name).mkdir()
+        if not (directory / source / files[0]).exists():
+            tokenizer = Tokenizer.from_file(str(directory / source / "tokenizer.json"))
+            tokenizer.model.save(str(directory / name))
+        for file in files:
+            if (directory / source / file).exists():
+                (directory / name / file).write_bytes((directory / source / file).read_bytes())
+        (directory / name / "config.json").write_text(json.dumps(model))
+        if settings is not None:
+            (directory / name / "tokenizer_config.json").write_text(json.dumps(settings))
+        more = ["[MASK]", "[CLS]x"] if "bert-" in name and "ro" not in name else ["<mask>", "</s>x", "<|endoftext|>"]
+        write(directory, name, n=600, more=more)
+
+
 def added_tokens(directory):
     """Tokens that take blanks, tokens of blanks, and what tokenizer_config.json adds or hides."""
     def token(content, **options):
@@ -484,4 +515,4 @@ def esm(directory):
 
 
 CASES = [esm, tiktoken, clip, unigram, word_level, gpt2, roberta, llama3, other_byte_level, llama2, bert, pipelines,
-         added_tokens]
+         added_tokens, classes_of_models]

@@ -174,7 +174,9 @@ TEST(Prediction, ReadsATextAsTrainingDoes) {
         EXPECT_GT(std::abs(probability_of(predictions[i], label) - probability), 1e-5) << i;
     }
     EXPECT_THAT(classifier.task->predict(*classifier.model, {}), IsEmpty());
-    EXPECT_THAT(message_of<DataError>([&] { classifier.task->predict(*classifier.model, {"sun", "m\xFF"}); }),
+    EXPECT_THAT(message_of<DataError>([&] {
+                  classifier.task->predict(*classifier.model, {"sun", "m\xFF"});
+                }),
                 HasSubstr("text 2: "));
   }
 }
@@ -193,10 +195,10 @@ TEST(Prediction, DoesNotReadToTheEndOfAHugeText) {
 
   std::string wide;
   while (wide.size() < (size_t{1} << 20) + 9) wide += "\u20AC";
-  const auto beginning = beginning_to_read(wide, 24);
+  const auto beginning = part_to_read(wide, 24);
   EXPECT_EQ(beginning.size(), (size_t{1} << 20) / 3 * 3);
-  EXPECT_EQ(beginning_to_read(beginning, 24), beginning);
-  EXPECT_EQ(beginning_to_read(wide, int64_t{1} << 20), wide) << "a model that reads more";
+  EXPECT_EQ(part_to_read(beginning, 24), beginning);
+  EXPECT_EQ(part_to_read(wide, int64_t{1} << 20), wide) << "a model that reads more";
 }
 
 // `evaluate` counts a text as right if `predict` puts its label first, also if the text is cut.

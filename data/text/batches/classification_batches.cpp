@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <span>
 #include <stdexcept>
 
 #include <fmt/format.h>
@@ -31,15 +32,15 @@ FramedPair frame_pair(const TokenIds& first, const TokenIds& second, int64_t len
       cut_longest_first(std::ssize(first), std::ssize(second), length - n_special);
   FramedPair pair;
   pair.ids.reserve(static_cast<size_t>(n_first + n_second + n_special));
-  const auto append = [&](const TokenIds& ids, int64_t count) {
-    pair.ids.insert(pair.ids.end(), ids.begin(), ids.begin() + count);
+  const auto append = [&](std::span<const int64_t> ids) {
+    pair.ids.insert(pair.ids.end(), ids.begin(), ids.end());
   };
-  append(frame.before, std::ssize(frame.before));
-  append(first, n_first);
-  append(frame.between, std::ssize(frame.between));
+  append(frame.before);
+  append(frame.kept(first, n_first));
+  append(frame.between);
   pair.segments.assign(pair.ids.size(), 0);
-  append(second, n_second);
-  append(frame.after, std::ssize(frame.after));
+  append(frame.kept(second, n_second));
+  append(frame.after);
   pair.segments.resize(pair.ids.size(), frame.second_segment);
   return pair;
 }
@@ -69,6 +70,7 @@ struct ClassifiedRows {
   ClassPosition position;
   TextFrame frame;
   int64_t pad;
+  int64_t not_read;  // a token that no class is told from, as transformers' decoders take padding; -1: none
 };
 
 class ClassificationBatches : public PlannedBatches {
@@ -95,7 +97,8 @@ class ClassificationBatches : public PlannedBatches {
       const int64_t length = lengths[static_cast<size_t>(b)];
       write(examples[static_cast<size_t>(b)], length, rows.row(b));
       if (batch.positions.defined())
-        batch.positions.mutable_data_ptr<int64_t>()[b] = b * rows.width() + length - 1;
+        batch.positions.mutable_data_ptr<int64_t>()[b] =
+            b * rows.width() + place_of_class(rows.row(b), length);
     }
     batch.input = rows.batch();
     batch.segments = segments_of(examples, lengths);
@@ -106,6 +109,11 @@ class ClassificationBatches : public PlannedBatches {
   const ClassifiedRows& rows() const { return rows_; }
 
  private:
+  /// The last token of a row but padding, which can also be a token of the text or of its frame.
+  int64_t place_of_class(const int64_t* row, int64_t length) const {
+    while (length > 1 && row[length - 1] == rows_.not_read) --length;
+    return length - 1;
+  }
   /// Writes the tokens of a row.
   virtual void write(int64_t example, int64_t length, int64_t* row) const = 0;
   /// Undefined: all are 0.
@@ -127,8 +135,9 @@ class FramedTextBatches final : public ClassificationBatches {
  private:
   void write(int64_t example, int64_t length, int64_t* row) const override {
     const auto& frame = rows().frame;
-    const int64_t begin = texts_.row_begin(example), n_before = std::ssize(frame.before);
-    const int64_t n_text = std::min(length - n_before - std::ssize(frame.after), texts_.row_length(example));
+    const int64_t n_all = texts_.row_length(example), n_before = std::ssize(frame.before);
+    const int64_t n_text = std::min(length - n_before - std::ssize(frame.after), n_all);
+    const int64_t begin = texts_.row_begin(example) + (frame.cut_at == TextEnd::left ? n_all - n_text : 0);
     std::fill_n(row, length, rows().pad);
     std::ranges::copy(frame.before, row);
     texts_.copy(begin, begin + n_text, row + n_before);
@@ -176,7 +185,8 @@ std::unique_ptr<BatchSource> classification_batches(TokenStore texts, torch::Ten
                       .longest = length,
                       .position = position,
                       .frame = frame ? *frame : usual_frame(position, special),
-                      .pad = padding(position, special.pad, special.eos)};
+                      .pad = padding(position, special.pad, special.eos),
+                      .not_read = special.pad};
   const int64_t added = rows.frame.n_tokens();
   if (length < std::max<int64_t>(added, 1))
     throw std::invalid_argument("sequences must have room for their special tokens");
@@ -210,7 +220,8 @@ std::unique_ptr<BatchSource> pair_classification_batches(TokenStore first, Token
                       .longest = length,
                       .position = position,
                       .frame = std::move(frame),
-                      .pad = padding(position, pad, /*end=*/0)};
+                      .pad = padding(position, pad, /*end=*/0),
+                      .not_read = pad};
   return std::make_unique<FramedPairBatches>(std::move(first), std::move(second), std::move(rows),
                                              std::move(lengths), options);
 }

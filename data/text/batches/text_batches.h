@@ -59,7 +59,8 @@ std::unique_ptr<BatchSource> text_to_text_batches(TokenStore source, TokenStore 
                                                   const SpecialTokens& special, const BatchOptions& options);
 
 /// The token that a classifier reads: a first `<cls>` (the text is `<cls> … <sep>`; positions stay
-/// undefined), or the last token (`… <eos>`; positions point at it).
+/// undefined), or the last token (`… <eos>`; positions point at it). As in transformers, the last token is
+/// the last one that is not <pad>, also if a vocabulary has one token for <eos> and <pad>.
 enum class ClassPosition { first, last };
 /// `targets`: one for each row of `texts`, (N) int64 or (N, C) float as Batch::targets. `frame`: what stands
 /// around a text, if the vocabulary says it. Texts that are too long are cut, their frame is not.
@@ -74,7 +75,8 @@ struct FramedPair {
 };
 
 /// The two texts in their frame, such as <cls> first <sep> second <sep>, in at most `length` tokens (at least
-/// frame.n_tokens_of_pair()). The longer text is cut first, as by the strategy "longest_first" of tokenizers.
+/// frame.n_tokens_of_pair()). The longer text is cut first, as by the strategy "longest_first" of tokenizers,
+/// each at the end frame.cut_at.
 /// Segments: 0 as far as the second text, then frame.second_segment.
 FramedPair frame_pair(const TokenIds& first, const TokenIds& second, int64_t length, const TextFrame& frame);
 

@@ -20,27 +20,29 @@ int64_t checked_template_id(const SpecJson& value) {
   return id;
 }
 
-/// The tokens before, between and after the texts of a template.
+/// The tokens before, between and after the texts of a template, and the segments (type ids) of its pieces.
 struct TemplateParts {
   std::array<std::vector<int64_t>, 3> tokens;
   size_t n_texts = 0;
-  int64_t segment_of_second = 0;
+  std::vector<int64_t> segments_before_second, segments_from_second;
 };
 
 TemplateParts parts_of(const SpecJson& pieces, const SpecJson& special_tokens) {
   TemplateParts parts;
   for (const auto& piece : pieces) {
-    if (const auto text = piece.find("Sequence"); text != piece.end()) {
-      const bool is_first = text->at("id") == "A";
+    const auto text = piece.find("Sequence");
+    const auto& content = text != piece.end() ? *text : piece.at("SpecialToken");
+    if (text != piece.end()) {
+      const bool is_first = content.at("id") == "A";
       if (parts.n_texts > 1 || is_first != (parts.n_texts == 0))
         throw DataError("tokenizer.json: post_processor: a template without the texts A and B in this order");
-      if (!is_first) parts.segment_of_second = option(*text, "type_id", int64_t{0}) != 0 ? 1 : 0;
       ++parts.n_texts;
-      continue;
+    } else {
+      for (const auto& id : special_tokens.at(content.at("id").get<std::string>()).at("ids"))
+        parts.tokens[parts.n_texts].push_back(checked_template_id(id));
     }
-    const auto name = piece.at("SpecialToken").at("id").get<std::string>();
-    for (const auto& id : special_tokens.at(name).at("ids"))
-      parts.tokens[parts.n_texts].push_back(checked_template_id(id));
+    auto& segments = parts.n_texts > 1 ? parts.segments_from_second : parts.segments_before_second;
+    segments.push_back(option(content, "type_id", int64_t{0}));
   }
   return parts;
 }
@@ -51,10 +53,26 @@ TextFrame frame_of_both(const SpecJson& part) {
   const auto two = parts_of(part.at("pair"), special_tokens);
   if (one.n_texts != 1)
     throw DataError("tokenizer.json: post_processor: the template 'single' is not tokens around one text");
-  return {.before = one.tokens[0],
-          .between = two.tokens[1],
-          .after = one.tokens[1],
-          .second_segment = two.segment_of_second};
+  const auto all_are = [](const std::vector<int64_t>& segments, int64_t segment) {
+    return std::ranges::all_of(segments, [&](int64_t each) { return each == segment; });
+  };
+  if (!all_are(one.segments_before_second, 0)) {
+    throw DataError(
+        "tokenizer.json: post_processor: the template 'single' has type ids other than 0, which is not "
+        "supported");
+  }
+  const int64_t second = two.n_texts == 2 ? two.segments_from_second.front() : 0;
+  TextFrame frame{.before = one.tokens[0],
+                  .between = two.tokens[1],
+                  .after = one.tokens[1],
+                  .second_segment = second != 0 ? 1 : 0};
+  if (two.n_texts != 2 || two.tokens[0] != frame.before || two.tokens[2] != frame.after) {
+    frame.pair = PairTemplate::other_tokens;
+  } else if (!all_are(two.segments_before_second, 0) ||
+             !all_are(two.segments_from_second, frame.second_segment)) {
+    frame.pair = PairTemplate::other_segments;
+  }
+  return frame;
 }
 
 void add_to(TextFrame& outer, const TextFrame& inner) {
@@ -62,6 +80,7 @@ void add_to(TextFrame& outer, const TextFrame& inner) {
   outer.between.insert(outer.between.begin(), inner.between.begin(), inner.between.end());
   outer.after.insert(outer.after.begin(), inner.after.begin(), inner.after.end());
   outer.second_segment = std::min(outer.second_segment, inner.second_segment);
+  outer.pair = std::max(outer.pair, inner.pair);
 }
 
 }  // namespace

@@ -57,7 +57,7 @@ bool adds_by_flags(const TokenizerSettings& settings) {
 
 /// What classes of transformers change in a tokenizer.json that they load.
 void adapt_to_class(SpecJson& document, const TokenizerSettings& settings) {
-  if (!settings.has_config) return;
+  if (!settings.has_config && settings.type.empty()) return;
   const bool is_general =
       settings.type.empty() || settings.type == "PreTrainedTokenizer" || settings.type == "TokenizersBackend";
   const auto cut = document.find("pre_tokenizer");

@@ -314,12 +314,16 @@ enum class PieceRules { t5, llama };
 class OneModelCodec final : public PieceCodec {
  public:
   OneModelCodec(std::unique_ptr<PieceModel> model, const TokenizerSettings& settings, PieceRules rules)
-      : PieceCodec(settings),
-        model_(std::move(model)),
-        rules_(rules),
-        adds_blank_(settings.flag("add_prefix_space", true)) {
+      : PieceCodec(settings), model_(std::move(model)) {
     const bool is_t5 = rules == PieceRules::t5;
-    if (!settings.flag("legacy", true)) refuse_part("the option legacy of", "false");
+    // Versions of transformers differ in what they make of such a file.
+    for (const char* const key : {"legacy", "add_prefix_space"}) {
+      if (settings.flag(key, true)) continue;
+      throw DataError(
+          fmt::format("tokenizer_config.json: {}: false is not supported beside {}: save the tokenizer with "
+                      "transformers, which writes a tokenizer.json",
+                      key, is_t5 ? "spiece.model" : "tokenizer.model"));
+    }
     if (is_t5) add_extra_ids(settings);
     finish_added(settings);
     if (is_t5) {
@@ -365,9 +369,7 @@ class OneModelCodec final : public PieceCodec {
   }
 
   std::string text_of(std::vector<std::string> pieces) const override {
-    if (adds_blank_ && pieces.front().starts_with(word_mark)) pieces.front().erase(0, word_mark.size());
-    const std::string text = text_of_pieces(*model_, pieces);
-    return rules_ == PieceRules::t5 ? std::string(stripped(text, true, true)) : text;
+    return text_of_pieces(*model_, pieces);
   }
 
   std::optional<std::string> piece(int64_t id) const override {
@@ -396,8 +398,6 @@ class OneModelCodec final : public PieceCodec {
   }
 
   std::unique_ptr<PieceModel> model_;
-  PieceRules rules_;
-  bool adds_blank_;
 };
 
 /// MarianTokenizer: pieces of two models, with the ids of vocab.json. encode() cuts texts of the source

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "data/text/hub/settings_keys.h"
-#include "data/text/hub/tiktoken.h"
+#include "data/text/hub/tokenizer_class.h"
 #include "data/text/subwords/specification.h"
 #include "data/text/subwords/vocabulary.h"
 #include "io/json_document.h"
@@ -29,61 +29,6 @@ constexpr auto role_names = std::to_array<std::pair<const char*, TokenRole>>({
     {"cls_token", TokenRole::cls},
     {"mask_token", TokenRole::mask},
 });
-
-/// The tokens of a class of transformers, unless the files say others.
-std::map<TokenRole, AddedToken> default_roles(std::string_view type) {
-  using enum TokenRole;
-  std::map<TokenRole, AddedToken> roles;
-  const auto set = [&](TokenRole role, const char* content) {
-    roles[role] = {.content = content, .normalized = false, .special = true};
-  };
-  static constexpr auto bert_like =
-      std::to_array<std::string_view>({"BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer",
-                                       "MobileBertTokenizer", "ConvBertTokenizer"});
-  static constexpr auto roberta_like = std::to_array<std::string_view>(
-      {"RobertaTokenizer", "BartTokenizer", "LongformerTokenizer", "LEDTokenizer", "MvpTokenizer"});
-  if (std::ranges::find(bert_like, type) != bert_like.end()) {
-    set(unk, "[UNK]");
-    set(sep, "[SEP]");
-    set(pad, "[PAD]");
-    set(cls, "[CLS]");
-    set(mask, "[MASK]");
-  } else if (std::ranges::find(roberta_like, type) != roberta_like.end()) {
-    set(bos, "<s>");
-    set(eos, "</s>");
-    set(unk, "<unk>");
-    set(sep, "</s>");
-    set(pad, "<pad>");
-    set(cls, "<s>");
-    set(mask, "<mask>");
-    roles[mask].lstrip = true;
-  } else if (type == "EsmTokenizer") {
-    set(unk, "<unk>");
-    set(pad, "<pad>");
-    set(cls, "<cls>");
-    set(mask, "<mask>");
-    // It stands where other encoders have a separator.
-    for (const auto role : {eos, sep}) set(role, "<eos>");
-  } else if (type == "GPT2Tokenizer") {
-    for (const auto role : {bos, eos, unk}) set(role, "<|endoftext|>");
-  } else if (type == "Qwen2Tokenizer") {
-    for (const auto role : {eos, unk, pad}) set(role, "<|endoftext|>");
-  } else if (type == "T5Tokenizer" || type == "MarianTokenizer") {
-    set(eos, "</s>");
-    set(unk, "<unk>");
-    set(pad, "<pad>");
-  } else if (type == "LlamaTokenizer" || type == "CodeLlamaTokenizer") {
-    set(bos, "<s>");
-    set(eos, "</s>");
-    set(unk, "<unk>");
-  } else if (type == "GemmaTokenizer") {
-    set(bos, "<bos>");
-    set(eos, "<eos>");
-    set(unk, "<unk>");
-    set(pad, "<pad>");
-  }
-  return roles;
-}
 
 /// "…" or {"content": "…", …}.
 AddedToken special_token(const SpecJson& value, const std::map<std::string, AddedToken>& known) {
@@ -159,27 +104,13 @@ int64_t id_of_key(const std::string& key) {
   return id;
 }
 
-/// The class that reads such files, where no file names it.
-std::string type_by_files(const std::map<std::string, std::string>& files) {
-  if (files.contains("tokenizer.json")) return {};
-  if (files.contains("source.spm")) return "MarianTokenizer";
-  if (files.contains("spiece.model")) return "T5Tokenizer";
-  if (const auto model = files.find("tokenizer.model"); model != files.end())
-    return is_tiktoken_file(model->second) ? "" : "LlamaTokenizer";
-  if (files.contains("vocab.txt")) return "BertTokenizer";
-  return files.contains("merges.txt") ? "GPT2Tokenizer" : "";
-}
-
 void read_all(const std::map<std::string, std::string>& files, TokenizerSettings& settings) {
   if (auto config = json_file(files, "tokenizer_config.json"); !config.is_null()) {
     settings.config = std::move(config);
     settings.has_config = true;
   }
-  settings.type = option(settings.config, "tokenizer_class", "");
-  constexpr std::string_view fast = "Fast";
-  if (settings.type.ends_with(fast)) settings.type.resize(settings.type.size() - fast.size());
-  if (settings.type.empty()) settings.type = type_by_files(files);
-  settings.roles = default_roles(settings.type);
+  settings.type = tokenizer_class_of(files, settings.config);
+  settings.roles = roles_of_class(settings.type);
   check_tokenizer_keys(
       settings.config, settings.type,
       files.contains("tokenizer.json") ? VocabularyFiles::tokenizer_json : VocabularyFiles::older);
@@ -229,6 +160,23 @@ SpecialTexts TokenizerSettings::special_texts() const {
   return flag("split_special_tokens", false) ? SpecialTexts::text : SpecialTexts::tokens;
 }
 
+bool TokenizerSettings::gives_segments() const {
+  const auto names = config.find("model_input_names");
+  if (names != config.end() && names->is_array())
+    return std::ranges::find(*names, SpecJson("token_type_ids")) != names->end();
+  // Classes without a name gave them until transformers 5.
+  const bool has_no_class = type.empty() || type == "PreTrainedTokenizer" || type == "TokenizersBackend";
+  return !(has_no_class && config.contains("backend"));
+}
+
+TextEnd TokenizerSettings::cut_at() const {
+  const auto side = option(config, "truncation_side", "right");
+  if (side != "left" && side != "right")
+    throw DataError(fmt::format("tokenizer_config.json: truncation_side: '{}' is neither left nor right",
+                                excerpt(side, 40)));
+  return side == "left" ? TextEnd::left : TextEnd::right;
+}
+
 bool TokenizerSettings::flag(const char* name, bool otherwise) const {
   return option(config, name, otherwise);
 }
@@ -248,6 +196,18 @@ SpecJson json_file(const std::map<std::string, std::string>& files, const std::s
     throw DataError(fmt::format("{}: {}", name, e.what()));
   }
   throw DataError(fmt::format("{}: not an object in JSON", name));
+}
+
+void set_setting(std::map<std::string, std::string>& files, const char* key, const SpecJson& value) {
+  constexpr const char* name = "tokenizer_config.json";
+  const auto config = json_file(files, name);
+  const auto entry = fmt::format("\"{}\": {}}}\n", key, value.dump());
+  auto& text = files[name];
+  if (!config.is_object() || config.empty()) {
+    text = "{" + entry;
+  } else {
+    text.replace(text.rfind('}'), text.npos, ", " + entry);  // of two equal keys the last one counts
+  }
 }
 
 TokenizerSettings read_settings(const std::map<std::string, std::string>& files) {

@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "data/text/hub/added_tokens.h"
+#include "data/text/hub/text_frame.h"
 
 namespace zoo {
 
@@ -37,6 +38,10 @@ struct TokenizerSettings {
   std::vector<AddedToken> further_tokens() const;
   /// What becomes of the texts of special tokens (split_special_tokens).
   SpecialTexts special_texts() const;
+  /// Whether the model gets segments (token_type_ids in model_input_names).
+  bool gives_segments() const;
+  /// Where texts that are too long are cut.
+  TextEnd cut_at() const;
   /// Options of the class.
   bool flag(const char* name, bool otherwise) const;
   /// The content of the token of this role; empty if there is none.
@@ -45,6 +50,10 @@ struct TokenizerSettings {
 
 /// Throws DataError for a damaged file, and for keys that are neither used nor known to change nothing.
 TokenizerSettings read_settings(const std::map<std::string, std::string>& files);
+
+/// Gives a key of tokenizer_config.json this value, whatever it was. The order of the others stays: it
+/// counts.
+void set_setting(std::map<std::string, std::string>& files, const char* key, const nlohmann::json& value);
 
 /// The value of a JSON file among `files`, which must be an object; null if there is none. Throws DataError.
 nlohmann::json json_file(const std::map<std::string, std::string>& files, const std::string& name);

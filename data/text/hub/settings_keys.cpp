@@ -36,12 +36,14 @@ constexpr auto used_keys = std::to_array<std::string_view>({
     "extra_special_tokens",
     "frame_by_task",
     "legacy",
+    "model_input_names",
     "model_specific_special_tokens",
     "separate_vocabs",
     "split_special_tokens",
     "strip_accents",
     "tokenize_chinese_chars",
     "tokenizer_class",
+    "truncation_side",
 });
 
 /// What changes neither ids nor texts: how texts are padded and cut when someone asks for it, what a file was
@@ -75,7 +77,6 @@ constexpr auto harmless_keys = std::to_array<std::string_view>({
     "max_model_input_sizes",
     "metadata",
     "min_frequency",
-    "model_input_names",
     "model_max_length",
     "model_type",
     "name_or_path",
@@ -121,7 +122,6 @@ constexpr auto harmless_keys = std::to_array<std::string_view>({
     "transformers_version",
     "trim_offsets",
     "truncation",
-    "truncation_side",
     "truncation_strategy",
     "trust_remote_code",
     "unk_id",
