@@ -174,9 +174,7 @@ TEST(Prediction, ReadsATextAsTrainingDoes) {
         EXPECT_GT(std::abs(probability_of(predictions[i], label) - probability), 1e-5) << i;
     }
     EXPECT_THAT(classifier.task->predict(*classifier.model, {}), IsEmpty());
-    EXPECT_THAT(message_of<DataError>([&] {
-                  classifier.task->predict(*classifier.model, {"sun", "m\xFF"});
-                }),
+    EXPECT_THAT(message_of<DataError>([&] { classifier.task->predict(*classifier.model, {"sun", "m\xFF"}); }),
                 HasSubstr("text 2: "));
   }
 }
