@@ -69,8 +69,7 @@ std::optional<std::string> find_model_below(const fs::path& dir) {
 /// Where transformers' own names are missing, a file of weights with a name that is like them.
 std::optional<std::string> advice_on_weights(const fs::path& dir) {
   const auto rename = [](const std::string& from, std::string_view to) {
-    return fmt::format("the weights are in {}, which is not the name of a model's own: rename it to {}", from,
-                       to);
+    return fmt::format("the weights are in {}: rename the file to {}", from, to);
   };
   if (const auto name = find_file(dir, ".safetensors")) return rename(*name, "model.safetensors");
   if (const auto name = find_file(dir, ".bin"); name && name->starts_with("pytorch_model"))

@@ -374,7 +374,7 @@ TEST(ForeignDirectory, WithOtherFilesOfWeightsSaysWhatToDo) {
   fs::rename(tiny.path() / "model.safetensors", tiny.path() / "model.fp16.safetensors");
   fs::remove(tiny.path() / "pytorch_model.bin");
   fs::remove(tiny.path() / "tf_model.h5");
-  EXPECT_THAT(tiny.problem(), HasSubstr("model.fp16.safetensors, which is not the name of a model's own"));
+  EXPECT_THAT(tiny.problem(), HasSubstr("model.fp16.safetensors: rename the file to model.safetensors"));
 }
 
 TEST(ForeignDirectory, WithModelsInItsFoldersNamesTheOneWithWeights) {
