@@ -1,6 +1,7 @@
 #include "interop/foreign_families.h"
 
 #include <algorithm>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -32,7 +33,14 @@ Experiment checked_experiment(const Experiment& experiment, const std::string& p
   try {
     return parse_complete_experiment(dump_config(experiment), place);
   } catch (const ConfigError& error) {
-    throw CheckpointError(fmt::format("it describes a model that cannot be built: {}", error.what()));
+    // The line and the column are of a text that nobody sees.
+    std::string_view problem = error.what();
+    if (problem.starts_with(place)) {
+      problem.remove_prefix(place.size());
+      problem.remove_prefix(std::min(problem.find_first_not_of(" :0123456789"), problem.size()));
+      throw CheckpointError(fmt::format("{}: it describes what cannot be built: {}", place, problem));
+    }
+    throw CheckpointError(fmt::format("it describes a model that cannot be built: {}", problem));
   }
 }
 

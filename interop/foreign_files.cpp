@@ -192,6 +192,12 @@ nlohmann::json parse_foreign_json(const fs::path& path, const std::string& text)
 std::map<std::string, std::string> read_small_files(const fs::path& dir) {
   auto files = read_others(dir);
   files.merge(read_named(dir, hub_file_names()));
+  try {
+    const auto read = [&](const std::string& name) { return read_foreign_file(dir, name); };
+    add_chat_templates(files, chat_template_files(dir), read);
+  } catch (const DataError& error) {
+    throw CheckpointError(fmt::format("{}: {}", dir.string(), error.what()));
+  }
   return files;
 }
 

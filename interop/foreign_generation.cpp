@@ -285,11 +285,13 @@ ForeignGeneration read_generation(const fs::path& dir, const std::map<std::strin
   ForeignGeneration result;
   const auto found = files.find("generation_config.json");
   if (found == files.end()) {
+    result.place = config.place();
     read_keys(config, is_whisper, result);
     return result;
   }
   const auto path = dir / found->first;
   ForeignConfig own(path.string(), parse_foreign_json(path, found->second));
+  result.place = own.place();
   read_keys(own, is_whisper, result);
   config.ignore_keys_of(own);
   ignore_origin(own);

@@ -19,6 +19,7 @@ struct ForeignGeneration {
   GenerationConfig options;
   int64_t bos = -1, pad = -1, start = -1;  // -1: not given
   std::vector<int64_t> ends;               // end tokens
+  std::string place;                       // the file that says so
 };
 
 /// `files`: the directory's small files. `config`: config.json, whose keys that belong to generation are

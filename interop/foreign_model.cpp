@@ -32,7 +32,9 @@ using SmallFiles = std::map<std::string, std::string>;
 ForeignConfig parsed_config(const ForeignSource& source) {
   const auto found = source.files.find("config.json");
   if (found == source.files.end()) throw CheckpointError(fmt::format("{}: missing", source.config_place));
-  return {source.config_place, parse_foreign_json(source.config_place, found->second)};
+  auto json = parse_foreign_json(source.config_place, found->second);
+  read_cross_encoder(source.dir, source.files, json);
+  return {source.config_place, std::move(json)};
 }
 
 const ForeignFamily& family_of(ForeignConfig& config) {
@@ -74,9 +76,10 @@ std::vector<std::string> labels_of(const ForeignConfig& config) {
     size_t index = labels.size();
     const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), index);
     const bool is_good = error == std::errc() && end == number.data() + number.size() &&
-                         index < labels.size() && name.is_string() && labels[index].empty();
+                         index < labels.size() && (name.is_string() || name.is_number_integer()) &&
+                         labels[index].empty();
     if (!is_good) config.fail("id2label", "not the names of classes 0, 1, …");
-    labels[index] = name.get<std::string>();
+    labels[index] = name.is_string() ? name.get<std::string>() : name.dump();
   }
   return labels;
 }
@@ -86,7 +89,8 @@ std::string name_of_run(const fs::path& dir) {
   std::error_code error;
   const auto full = fs::weakly_canonical(dir, error);
   auto name = (full.has_filename() ? full : full.parent_path()).filename().string();
-  std::ranges::replace_if(name, [](unsigned char byte) { return byte < 0x20; }, '-');
+  std::ranges::replace_if(
+      name, [](unsigned char byte) { return byte < 0x20; }, '-');
   while (name.starts_with('.')) name.erase(0, 1);
   return name.empty() ? "imported" : name;
 }
@@ -102,8 +106,19 @@ TensorShapes shapes_of(const ModelConfig& config, const ModelPurpose& purpose) {
   return shapes;
 }
 
+/// transformers' decoders tell the class of a text from its last token that is not config.json's padding,
+/// also where their tokenizer has another padding. Empty: the tokenizer's counts, too.
+std::optional<int64_t> padding_of_classifier(const ForeignDescription& described) {
+  const auto& experiment = described.experiment;
+  if (experiment.task.type != "text_classification" || shape_of(experiment.model) != FamilyShape::decoder)
+    return std::nullopt;
+  const auto pad = described.config.value("pad_token_id", nlohmann::json());
+  return pad.is_number_integer() ? std::max<int64_t>(pad.get<int64_t>(), -1) : -1;
+}
+
 /// For models of texts.
 void read_vectors(const fs::path& dir, const SmallFiles& files, Experiment& to) {
+  read_tokenizer_length(dir, to);
   if (!task_type(to).layout || !files.contains("modules.json")) return;
   read_sentence_vectors(dir, files, to);
   to = checked_experiment(to, (dir / "modules.json").string());
@@ -130,7 +145,11 @@ ForeignDescription describe_foreign(ForeignConfig config, const ForeignGeneratio
   result.config = config.json();
   constexpr int64_t usual_window = 1024;
   experiment.data.sequence_length = std::min(usual_window, experiment.model.max_positions);
-  experiment = checked_experiment(experiment, config.place());
+  // Each mistake with the file that has it.
+  auto model_alone = experiment;
+  model_alone.generation = {};
+  checked_experiment(model_alone, config.place());
+  experiment = checked_experiment(experiment, generation.place.empty() ? config.place() : generation.place);
   return result;
 }
 
@@ -166,8 +185,19 @@ bool follow_tensors(const TensorMapping& mapping, const std::shared_ptr<const Te
   return is_changed;
 }
 
-ForeignModel open_foreign(const fs::path& path, const fs::path& base) {
-  auto source = open_foreign_source(path, ForeignParts::all, base);
+namespace {
+
+/// The family's body where config.json names no class: what AutoModel opens. Empty: it names one, or the
+/// family has none for texts.
+std::string body_of_unnamed(const ForeignSource& source) {
+  auto config = parsed_config(source);
+  if (!config.texts("architectures").empty()) return {};
+  const auto& classes = family_of(config).classes;
+  const auto found = std::ranges::find(classes, "text_features", &ForeignClass::task);
+  return found == classes.end() ? std::string() : found->name;
+}
+
+ForeignModel open_source(ForeignSource source) {
   const auto& dir = source.dir;
   auto& files = source.files;
   auto config = parsed_config(source);
@@ -180,7 +210,8 @@ ForeignModel open_foreign(const fs::path& path, const fs::path& base) {
   vocabulary.dense = read_dense_maps(dir, files, described.experiment.embedding);
   if (type.needs_tokenizer()) {
     vocabulary.tokenizer =
-        read_tokenizer(dir, files, generation, described.experiment.model.vocab_size.value_or(0));
+        read_tokenizer(dir, files, generation, described.experiment.model.vocab_size.value_or(0),
+                       padding_of_classifier(described));
   }
   if (type.needs_labels()) vocabulary.labels = std::move(described.labels);
   if (type.needs == VocabularyNeeds::labels_and_pixels || type.needs == VocabularyNeeds::pixels)
@@ -200,6 +231,28 @@ ForeignModel open_foreign(const fs::path& path, const fs::path& base) {
           .task = std::move(task),
           .tensors = std::move(imported),
           .n_adapters = source.adapter ? n_adapters_of(*source.adapter) : 0};
+}
+
+}  // namespace
+
+ForeignModel open_foreign(const fs::path& path, const fs::path& base) {
+  const auto source = open_foreign_source(path, ForeignParts::all, base);
+  const auto body = body_of_unnamed(source);
+  try {
+    return open_source(source);
+  } catch (const CheckpointError&) {
+    if (body.empty()) throw;
+    auto as_body = source;
+    auto config = parsed_config(source).json();
+    config["architectures"] = {body};
+    as_body.files["config.json"] = config.dump(2) + "\n";
+    try {
+      return open_source(std::move(as_body));
+    } catch (const CheckpointError&) {
+      // The first error is about what the file is more likely to be.
+    }
+    throw;
+  }
 }
 
 }  // namespace zoo

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <string_view>
@@ -71,8 +72,29 @@ struct PictureSize {
   int64_t side;
 };
 
-/// A key that is one number, or an object with the shorter side or with two equal sides.
+/// As transformers takes it, null switches a step off.
+bool is_on(ForeignConfig& from, std::string_view key, bool otherwise) {
+  const bool is_null = from.json().contains(key) && !from.has(key);
+  return !is_null && from.flag(key, otherwise);
+}
+
+/// A step that is on needs these values: null is none, while a key that is missing has its usual one.
+void refuse_null(const ForeignConfig& from, std::initializer_list<std::string_view> keys,
+                 std::string_view step) {
+  for (const auto key : keys) {
+    if (from.json().contains(key) && !from.has(key)) from.fail(key, fmt::format("{} needs it", step));
+  }
+}
+
+/// A key that is one number, a list of height and width, or an object with the shorter side or with two equal
+/// sides.
 PictureSize read_size(ForeignConfig& from, std::string_view key, PictureSize otherwise) {
+  if (from.has(key) && from.json()[key].is_array()) {
+    const auto sides = from.integers(key);
+    if (sides.size() != 2 || sides[0] != sides[1])
+      from.fail(key, "height and width differ: only square inputs are supported");
+    return {PictureFit::squeeze, sides[0]};
+  }
   if (!from.has(key) || !from.json()[key].is_object())
     return {otherwise.fit, from.integer(key, otherwise.side)};
   auto size = *from.object(key);
@@ -110,10 +132,13 @@ std::vector<double> read_numbers(ForeignConfig& from, std::string_view key,
 PixelStatistics read_statistics(ForeignConfig& from, const ProcessorType& type, int64_t n_channels) {
   constexpr double white = 255;
   const double factor = from.number("rescale_factor", 1 / white);
-  const double scale = from.flag("do_rescale", true) ? white * factor : white;
+  const bool rescales = is_on(from, "do_rescale", true), normalizes = is_on(from, "do_normalize", true);
+  if (rescales) refuse_null(from, {"rescale_factor"}, "do_rescale");
+  if (normalizes) refuse_null(from, {"image_mean", "image_std"}, "do_normalize");
+  const double scale = rescales ? white * factor : white;
   PixelStatistics pixels{.mean = read_numbers(from, "image_mean", type.mean, n_channels),
                          .deviation = read_numbers(from, "image_std", type.deviation, n_channels)};
-  if (!from.flag("do_normalize", true)) {
+  if (!normalizes) {
     std::ranges::fill(pixels.mean, 0);
     std::ranges::fill(pixels.deviation, 1);
   }
@@ -136,8 +161,7 @@ PixelStatistics read_common(ForeignConfig& from, const ProcessorType& type, Imag
     from.fail("do_convert_rgb", fmt::format("the model reads {} channels", images.channels));
   // They are about annotations, devices and other forms of input.
   from.ignore({"processor_class", "_processor_class", "_valid_processor_keys", "return_tensors",
-               "data_format", "input_data_format", "device", "disable_grouping", "default_to_square",
-               "backend"});
+               "data_format", "input_data_format", "device", "disable_grouping", "backend"});
   return read_statistics(from, type, images.channels);
 }
 
@@ -145,10 +169,12 @@ PixelStatistics read_common(ForeignConfig& from, const ProcessorType& type, Imag
 
 PixelStatistics read_square_pictures(ForeignConfig& from, ImageConfig& images) {
   const auto& type = type_of(from, kSquareTypes);
-  const auto size = read_size(from, "size", {type.fit, type.size});
+  const bool is_square = from.flag("default_to_square", type.fit == PictureFit::squeeze);
+  const auto size = read_size(from, "size", {is_square ? PictureFit::squeeze : PictureFit::cut, type.size});
   const auto crop = read_size(from, "crop_size", {PictureFit::squeeze, type.crop.value_or(224)});
-  const bool resizes = from.flag("do_resize", true);
-  const bool crops = from.flag("do_center_crop", type.crop.has_value());
+  const bool resizes = is_on(from, "do_resize", true);
+  const bool crops = is_on(from, "do_center_crop", type.crop.has_value());
+  if (resizes) refuse_null(from, {"resample", "size"}, "do_resize");
   if (resizes && !crops && size.fit == PictureFit::cut)
     from.fail("size",
               "without do_center_crop the inputs are no squares: only height and width are supported");
@@ -171,6 +197,10 @@ PixelStatistics read_square_pictures(ForeignConfig& from, ImageConfig& images) {
 PixelStatistics read_detected_pictures(ForeignConfig& from, ImageConfig& images) {
   const auto& type = type_of(from, kDetectionTypes);
   from.require("do_resize", true);
+  from.ignore({"default_to_square"});
+  if (from.json().contains("do_resize") && !from.has("do_resize"))
+    from.fail("do_resize", "only true is supported");
+  refuse_null(from, {"resample"}, "do_resize");
   if (from.has("size") && from.json()["size"].is_object()) {
     auto size = *from.object("size");
     images.size = size.integer("shortest_edge");

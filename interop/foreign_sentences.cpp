@@ -14,6 +14,7 @@
 #include "interop/rules/foreign_config.h"
 #include "io/files.h"
 #include "io/safetensors.h"
+#include "tasks/task_type.h"
 
 namespace zoo {
 namespace {
@@ -23,6 +24,7 @@ using SmallFiles = std::map<std::string, std::string>;
 using Json = nlohmann::json;
 
 constexpr const char* kModules = "modules.json";
+constexpr const char* kVersions = "config_sentence_transformers.json";
 /// Older versions named the settings after the family.
 constexpr std::array kSettings = {"sentence_bert_config.json", "sentence_roberta_config.json",
                                   "sentence_distilbert_config.json", "sentence_xlm-roberta_config.json"};
@@ -139,13 +141,21 @@ DenseConfig read_dense(ForeignConfig from) {
   return dense;
 }
 
+/// What a Transformer of sentence-transformers gives to the module after it.
+struct TransformerOutput {
+  const char *task, *tensor, *name;
+};
+constexpr TransformerOutput kStates{"feature-extraction", "last_hidden_state", "token_embeddings"};
+constexpr TransformerOutput kScores{"sequence-classification", "logits", "scores"};
+
 /// How the transformer reads texts. Returns the most tokens of a text, if the file says it.
-std::optional<int64_t> read_settings(ForeignConfig from, EmbeddingConfig& to) {
+std::optional<int64_t> read_settings(ForeignConfig from, const TransformerOutput& output,
+                                     EmbeddingConfig& to) {
   const auto length = from.optional_integer("max_seq_length");
   if (length && *length < 1) from.fail("max_seq_length", "expected at least 1");
   to.lower_case = from.flag("do_lower_case", false);
-  from.require("transformer_task", "feature-extraction");
-  from.require("module_output_name", "token_embeddings");
+  from.require("transformer_task", output.task);
+  from.require("module_output_name", output.name);
   for (const char* const key : {"processing_kwargs", "model_args", "tokenizer_args", "config_args",
                                 "processor_kwargs", "model_kwargs", "config_kwargs"}) {
     if (auto options = from.object(key)) options->finish();
@@ -153,7 +163,7 @@ std::optional<int64_t> read_settings(ForeignConfig from, EmbeddingConfig& to) {
   if (auto modalities = from.object("modality_config")) {
     if (auto text = modalities->object("text")) {
       text->require("method", "forward");
-      text->require("method_output_name", "last_hidden_state");
+      text->require("method_output_name", output.tensor);
       text->finish();
     }
     modalities->finish();
@@ -178,6 +188,13 @@ void read_prompts(ForeignConfig from, EmbeddingConfig& to) {
     from.fail("default_prompt_name", "is not a name of prompts");
   from.require("truncate_dim", nullptr);
   from.finish();
+}
+
+/// config_sentence_transformers.json, if it is that of a CrossEncoder.
+std::optional<ForeignConfig> cross_encoder_of(const fs::path& dir, const SmallFiles& files) {
+  auto config = read_config(dir, files, kVersions);
+  const bool is_one = config && config->json().value("model_type", Json()) == "CrossEncoder";
+  return is_one ? std::move(config) : std::nullopt;
 }
 
 /// model_max_length of the tokenizer. transformers writes a huge number for none.
@@ -252,7 +269,11 @@ void read_sentence_vectors(const fs::path& dir, const SmallFiles& files, Experim
       refuse(fmt::format("{}: supported are one Pooling, then Dense, then Normalize", type));
     }
   }
-  if (embedding.pooling.empty()) refuse("there is no Pooling");
+  const bool scores = cross_encoder_of(dir, files).has_value();
+  if (embedding.pooling.empty() != scores)
+    refuse(scores ? "a CrossEncoder has no Pooling" : "there is no Pooling");
+  if (scores && !task_type(to).problem)
+    refuse("this is a CrossEncoder, and config.json names a model that does not classify");
   auto width = to.model.d_model * std::ssize(embedding.pooling);
   for (const auto& dense : embedding.dense) {
     if (dense.in_features != width)
@@ -261,12 +282,35 @@ void read_sentence_vectors(const fs::path& dir, const SmallFiles& files, Experim
   }
   std::optional<int64_t> length;
   for (const char* const name : kSettings) {
-    if (auto config = read_config(dir, files, name)) length = read_settings(*std::move(config), embedding);
+    if (auto config = read_config(dir, files, name))
+      length = read_settings(*std::move(config), scores ? kScores : kStates, embedding);
   }
-  if (auto config = read_config(dir, files, "config_sentence_transformers.json"))
+  if (auto config = read_config(dir, files, kVersions); config && !scores)
     read_prompts(*std::move(config), embedding);
   if (!length) length = length_of_tokenizer(dir);
   to.data.sequence_length = std::min(length.value_or(to.data.sequence_length), to.model.max_positions);
+}
+
+void read_cross_encoder(const fs::path& dir, const SmallFiles& files, Json& config) {
+  auto from = cross_encoder_of(dir, files);
+  if (!from || !config.is_object()) return;
+  from->ignore({"model_type", "__version__", "prompts"});
+  from->require("default_prompt_name", nullptr);
+  if (const auto activation = from->optional_text("activation_fn")) {
+    auto& older = config["sentence_transformers"];
+    if (!older.is_object()) older = Json::object();
+    older["activation_fn"] = *activation;
+  }
+  from->finish();
+}
+
+void read_tokenizer_length(const fs::path& dir, Experiment& to) {
+  const auto& type = task_type(to);
+  const bool reads_only = type.name == "text_features" || type.name == "text_classification" ||
+                          type.name == "token_classification";
+  if (!reads_only) return;
+  if (const auto length = length_of_tokenizer(dir))
+    to.data.sequence_length = std::min(to.data.sequence_length, *length);
 }
 
 std::map<std::string, torch::Tensor> read_dense_maps(const fs::path& dir, const SmallFiles& files,

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
 #include <torch/types.h>
 
 #include "tasks/experiment.h"
@@ -23,6 +24,15 @@ std::vector<std::string> module_folders(const std::map<std::string, std::string>
 /// maps, and a scaling to norm 1.
 void read_sentence_vectors(const std::filesystem::path& dir, const std::map<std::string, std::string>& files,
                            Experiment& to);
+
+/// Takes over to `config`, the value of config.json, how a CrossEncoder of sentence-transformers makes scores
+/// of its outputs, if config_sentence_transformers.json says it. Throws CheckpointError as above.
+void read_cross_encoder(const std::filesystem::path& dir, const std::map<std::string, std::string>& files,
+                        nlohmann::json& config);
+
+/// A text has at most the tokens that its tokenizer's model_max_length says: data.sequence_length of `to`, if
+/// its task is not one that writes texts.
+void read_tokenizer_length(const std::filesystem::path& dir, Experiment& to);
 
 /// The weights of the dense maps, as float: "0.weight" (out, in), "0.bias" (out), "1.weight", … Throws
 /// CheckpointError for weights of another shape.

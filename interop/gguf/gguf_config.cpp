@@ -1,10 +1,12 @@
 #include "interop/gguf/gguf_config.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <numbers>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -54,10 +56,43 @@ void read_head_width(const GgufArchitecture& architecture, const GgufKeys& keys,
   if (architecture.has_head_width) config["head_dim"] = width;
 }
 
+/// Keys of positions that are not read here have the values that change nothing.
+void check_rotary_keys(const std::string& prefix, const GgufKeys& keys) {
+  constexpr auto known = std::to_array<std::string_view>(
+      {"dimension_count", "freq_base", "scale_linear", "scaling.type", "scaling.factor",
+       "scaling.original_context_length", "scaling.finetuned"});
+  using Value = std::pair<std::string_view, double>;
+  constexpr auto usual = std::to_array<Value>({{"freq_base_swa", 10000},
+                                               {"dimension_count_swa", -1},
+                                               {"scaling.attn_factor", 1},
+                                               {"scaling.yarn_log_multiplier", 0},
+                                               {"scaling.yarn_ext_factor", 1},
+                                               {"scaling.yarn_attn_factor", 1},
+                                               {"scaling.yarn_beta_fast", 32},
+                                               {"scaling.yarn_beta_slow", 1}});
+  for (const auto& key : keys.names(prefix)) {
+    const auto name = std::string_view(key).substr(prefix.size());
+    if (std::ranges::find(known, name) != known.end()) continue;
+    const auto found = std::ranges::find(usual, name, &Value::first);
+    if (found == usual.end()) keys.fail(key, "this key of the positions is not known");
+    const double wanted =
+        name == "dimension_count_swa" ? keys.number(prefix + "dimension_count", -1) : found->second;
+    if (keys.number(key) != wanted) keys.fail(key, fmt::format("only {:g} is supported", wanted));
+  }
+}
+
+/// "linear" if the file has a factor and no type, as in llama.cpp.
+std::string scaling_type(const GgufKeys& keys, const std::string& prefix, double factor) {
+  const auto type = keys.text(prefix + "type", "linear");
+  return type == "linear" && (factor == 0 || factor == 1) ? "none" : type;
+}
+
 void read_scaling(const GgufArchitecture& architecture, const GgufKeys& keys, const GgufTensorFacts& facts,
                   Json& config) {
-  const auto prefix = architecture.name + ".rope.scaling.";
-  const auto type = keys.text(prefix + "type", "none");
+  const auto rotary = architecture.name + ".rope.", prefix = rotary + "scaling.";
+  check_rotary_keys(rotary, keys);
+  const double factor = keys.number(prefix + "factor", keys.number(rotary + "scale_linear", 0));
+  const auto type = scaling_type(keys, prefix, factor);
   if (facts.rotary_divisors.defined()) {
     if (facts.rotary_divisors.dim() != 1 || facts.rotary_divisors.size(0) * 2 != head_width(config))
       keys.fail("rope_freqs.weight", "not one number for each two of a head");
@@ -77,7 +112,7 @@ void read_scaling(const GgufArchitecture& architecture, const GgufKeys& keys, co
   if (type == "none") return;
   if (type != "linear" && type != "yarn")
     keys.fail(prefix + "type", fmt::format("'{}' is not supported", excerpt(type)));
-  config["rope_scaling"] = {{"rope_type", type}, {"factor", keys.number(prefix + "factor")}};
+  config["rope_scaling"] = {{"rope_type", type}, {"factor", factor == 0 ? 1 : factor}};
   if (type == "yarn") {
     config["rope_scaling"]["original_max_position_embeddings"] =
         keys.integer(prefix + "original_context_length");

@@ -17,6 +17,14 @@ const nlohmann::json& GgufKeys::value(const std::string& key) const {
   return *found;
 }
 
+std::vector<std::string> GgufKeys::names(std::string_view prefix) const {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : keys_.items()) {
+    if (name.starts_with(prefix)) names.push_back(name);
+  }
+  return names;
+}
+
 int64_t GgufKeys::integer(const std::string& key) const {
   const auto& found = value(key);
   constexpr uint64_t most = uint64_t{1} << 62;

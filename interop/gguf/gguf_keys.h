@@ -18,6 +18,8 @@ class GgufKeys {
   GgufKeys(std::string place, const nlohmann::json& keys) : place_(std::move(place)), keys_(keys) {}
 
   bool has(const std::string& key) const { return keys_.contains(key); }
+  /// The keys that begin so.
+  std::vector<std::string> names(std::string_view prefix) const;
   // Throw CheckpointError: the key is missing, has another type, or a text is not UTF-8.
   int64_t integer(const std::string& key) const;
   double number(const std::string& key) const;

@@ -22,6 +22,10 @@ namespace zoo {
 namespace {
 
 const GgufArchitecture& architecture_of(const GgufKeys& keys) {
+  if (const int64_t n = keys.integer("split.count", 1); n > 1)
+    keys.fail(
+        "split.count",
+        fmt::format("one of {} files of a model: llama-gguf-split --merge FIRST NEW makes one of them", n));
   const auto name = keys.text("general.architecture");
   if (const auto* found = find_gguf_architecture(name)) return *found;
   std::vector<std::string> known;

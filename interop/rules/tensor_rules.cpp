@@ -340,7 +340,12 @@ std::shared_ptr<const TensorSource> TensorMapping::imported(const std::shared_pt
       });
       if (!foreign->contains(name_in_file(name)) && copy != copies_.end()) name = copy->first;
       name = name_in_file(name);
-      if (!foreign->contains(name)) fail(*foreign, fmt::format("it has no tensor '{}'", name));
+      if (!foreign->contains(name)) {
+        fail(*foreign,
+             fmt::format("it has no tensor '{}': the architectures of config.json name another class "
+                         "than it has, or a part is missing",
+                         name));
+      }
       if (const auto found = foreign->shape(name); found != shape) {
         fail(*foreign, fmt::format("its tensor '{}' is {}, but {} by its config.json", excerpt(name),
                                    text_of(found), text_of(shape)));
@@ -370,7 +375,11 @@ std::shared_ptr<const TensorSource> TensorMapping::imported(const std::shared_pt
         used.contains(name) || std::ranges::any_of(ignored_, [&](const std::string& pattern) {
           return matches_pattern(pattern, prefix + name) || matches_pattern(pattern, name);
         });
-    if (!is_known) fail(*foreign, fmt::format("its tensor '{}' is not in the model", excerpt(name)));
+    if (!is_known) {
+      fail(*foreign, fmt::format("its tensor '{}' is not in the model: the architectures of config.json name "
+                                 "another class than it has, or it was added",
+                                 excerpt(name)));
+    }
   }
   return stacked_tensors(foreign, std::move(stacks));
 }

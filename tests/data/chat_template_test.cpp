@@ -1,5 +1,6 @@
 #include "data/text/chats/chat_template.h"
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@
 namespace zoo {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::message_of;
@@ -78,10 +80,47 @@ TEST_F(ChatTemplates, ToolsHaveATemplateOfTheirOwn) {
   EXPECT_EQ(chat.render(conversation).text, "h");
 }
 
+// As in transformers: chat_template.jinja is the usual one beside them, and tokenizer_config.json counts no
+// more.
+TEST_F(ChatTemplates, AreAlsoInAFolder) {
+  write("a");
+  std::filesystem::create_directory(dir_ / "additional_chat_templates");
+  write_file_atomically(dir_ / "additional_chat_templates/tool_use.jinja", "{{ \"h\" }}");
+  auto conversation = said("");
+  EXPECT_THAT(message_of<DataError>([&] { read_chat_template(dir_.path()).render(conversation); }),
+              HasSubstr("template"));
+  write_file_atomically(dir_ / "chat_template.jinja", "i");
+  const auto chat = read_chat_template(dir_.path());
+  EXPECT_EQ(chat.render(conversation).text, "i");
+  conversation["tools"] = nlohmann::ordered_json::array();
+  EXPECT_EQ(chat.render(conversation).text, "h");
+  // A run has them, too.
+  const TempDir run;
+  open_tokenizer(dir_.path())->save(run.path());
+  write_file_atomically(run / "config.yaml", "");
+  EXPECT_EQ(read_chat_template(run.path()).render(conversation).text, "h");
+}
+
+TEST_F(ChatTemplates, OfWhichTheNamesAreKeys) {
+  write("a");
+  write_file_atomically(dir_ / "tokenizer_config.json",
+                        R"({"chat_template": {"default": "a", "tool_use": "h"}})");
+  EXPECT_EQ(read_chat_template(dir_.path()).render(said("")).text, "a");
+}
+
+TEST_F(ChatTemplates, ThatWereNotDownloadedAreNamed) {
+  write("a");
+  write_file_atomically(dir_ / "chat_template.jinja", "version https://git-lfs.github.com/spec/v1\noid x\n");
+  EXPECT_THAT(message_of<DataError>([&] { read_chat_template(dir_.path()); }),
+              AllOf(HasSubstr("chat_template.jinja"), HasSubstr("Git LFS")));
+}
+
 TEST_F(ChatTemplates, ErrorsAreOneLine) {
   write("{{ raise_exception('roles\nmust alternate') }}");
   EXPECT_EQ(message_of<DataError>([&] { ids("hi"); }), "the chat template: line 1: roles\\nmust alternate");
-  EXPECT_THAT(message_of<DataError>([&] { read_chat_template(dir_.path()).render({{"messages", 1}}); }),
+  EXPECT_THAT(message_of<DataError>([&] {
+                read_chat_template(dir_.path()).render({{"messages", 1}});
+              }),
               HasSubstr("\"messages\""));
   write_file_atomically(dir_ / "tokenizer_config.json", "{}");
   EXPECT_THAT(message_of<DataError>([&] { read_chat_template(dir_.path()); }),

@@ -17,8 +17,11 @@
 #include "checkpoints/run.h"
 #include "checkpoints/stored_model.h"
 #include "interop/foreign_model.h"
+#include "interop/gguf/gguf_config.h"
+#include "interop/gguf/gguf_keys.h"
 #include "io/files.h"
 #include "io/safetensors.h"
+#include "tasks/task_type.h"
 #include "tests/support/errors.h"
 #include "tests/support/temp_dir.h"
 
@@ -173,7 +176,10 @@ TEST(ForeignLabels, WithoutNamesHaveNumbers) {
   EXPECT_THAT(labels_of({}), ElementsAre("LABEL_0", "LABEL_1"));
   EXPECT_THAT(labels_of({{"num_labels", 3}}), ElementsAre("LABEL_0", "LABEL_1", "LABEL_2"));
   EXPECT_THAT(labels_of({{"id2label", {{"0", "no"}, {"1", "yes"}}}}), ElementsAre("no", "yes"));
-  EXPECT_THAT(message_of<CheckpointError>([&] { labels_of({{"num_labels", -1}}); }),
+  EXPECT_THAT(labels_of({{"id2label", {{"0", 0}, {"1", 1}}}}), ElementsAre("0", "1"));
+  EXPECT_THAT(message_of<CheckpointError>([&] {
+                labels_of({{"num_labels", -1}});
+              }),
               HasSubstr("num_labels is -1: expected a number from 1 to 100000"));
 }
 
@@ -190,7 +196,9 @@ TEST(ForeignTensors, ThatDoNotFitAreNamed) {
   EXPECT_THAT(problem_with([](TensorMap& tensors) { tensors.at("model.norm.weight") = torch::ones({3}); }),
               HasSubstr("its tensor 'model.norm.weight' is (3), but (4) by its config.json"));
   // It differs from the embeddings, so the model is not tied, whatever its config.json says.
-  EXPECT_EQ(problem_with([](TensorMap& tensors) { tensors.emplace("lm_head.weight", torch::ones({5, 4})); }),
+  EXPECT_EQ(problem_with([](TensorMap& tensors) {
+              tensors.emplace("lm_head.weight", torch::ones({5, 4}));
+            }),
             "no error");
   EXPECT_EQ(problem_with([](TensorMap& tensors) {
               tensors.emplace("lm_head.weight", tensors.at("model.embed_tokens.weight").clone());
@@ -362,6 +370,63 @@ TEST(ForeignDirectory, WithOtherFilesOfWeightsSaysWhatToDo) {
   EXPECT_THAT(tiny.problem(), HasSubstr("tf_model.h5: only weights of TensorFlow"));
   tiny.write("pytorch_model.bin", "x");
   EXPECT_THAT(tiny.problem(), HasSubstr("pytorch_model.bin': not a file of torch.save()"));
+  tiny.save();
+  fs::rename(tiny.path() / "model.safetensors", tiny.path() / "model.fp16.safetensors");
+  fs::remove(tiny.path() / "pytorch_model.bin");
+  fs::remove(tiny.path() / "tf_model.h5");
+  EXPECT_THAT(tiny.problem(), HasSubstr("model.fp16.safetensors: rename the file to model.safetensors"));
+}
+
+TEST(ForeignDirectory, WithModelsInItsFoldersNamesTheOneWithWeights) {
+  const TempDir dir;
+  dir.write("x/0_Transformer/pytorch_model.bin", "");
+  for (const std::string folder : {"0_Transformer", "1_Pooling", "2_Normalize"})
+    dir.write("x/" + folder + "/config.json", "{}");
+  EXPECT_THAT(message_of<CheckpointError>([&] { Run::open(dir / "x"); }), HasSubstr("x/0_Transformer"));
+}
+
+// The class that AutoModel opens: a body, where config.json does not say more.
+TEST(ForeignDirectory, WithoutAClassMayBeABody) {
+  TinyLlama tiny;
+  tiny.config()["tie_word_embeddings"] = false;
+  EXPECT_THAT(tiny.problem_with([](TinyLlama&) {}), HasSubstr("it has no tensor 'lm_head.weight'"));
+  for (const Json& none : {Json(), Json::array()}) {
+    tiny.config()["architectures"] = none;
+    tiny.save();
+    EXPECT_EQ(task_type(Run::open(tiny.path()).experiment()).name, "text_features");
+  }
+}
+
+// A value that no key of ours can have is named with the file that has it.
+TEST(ForeignDirectory, WithAValueOutOfRangeNamesItsFile) {
+  TinyLlama tiny;
+  tiny.write("generation_config.json", R"({"do_sample": true, "top_p": 2.0})");
+  const auto problem = tiny.problem();
+  EXPECT_THAT(problem,
+              HasSubstr("generation_config.json: it describes what cannot be built: generation.top_p"));
+  EXPECT_THAT(problem, Not(HasSubstr("tiny/config.json")));
+}
+
+TEST(GgufKeysOfPositions, AreReadAsLlamaCppReadsThem) {
+  const auto scaling = [](const Json& more) {
+    Json keys = {{"llama.embedding_length", 8}, {"llama.feed_forward_length", 8},
+                 {"llama.block_count", 1},      {"llama.attention.head_count", 2},
+                 {"llama.context_length", 16},  {"llama.attention.layer_norm_rms_epsilon", 1e-5},
+                 {"llama.vocab_size", 5},       {"llama.rope.dimension_count", 4}};
+    keys.update(more);
+    const auto config =
+        config_of_gguf(*find_gguf_architecture("llama"), GgufKeys("x.gguf", keys), GgufTensorFacts{});
+    return config.value("rope_scaling", Json()).dump();
+  };
+  const std::string by_four = R"({"factor":4.0,"rope_type":"linear"})", none = "null";
+  EXPECT_EQ(scaling({}), none);
+  EXPECT_EQ(scaling({{"llama.rope.scaling.factor", 4.0}}), by_four);
+  EXPECT_EQ(scaling({{"llama.rope.scale_linear", 4.0}}), by_four);
+  EXPECT_EQ(scaling({{"llama.rope.scaling.factor", 4.0}, {"llama.rope.scaling.type", "none"}}), none);
+  EXPECT_EQ(scaling({{"llama.rope.scaling.attn_factor", 1.0}}), none);
+  for (const std::string key :
+       {"llama.rope.scaling.attn_factor", "llama.rope.scaling.yarn_log_multiplier", "llama.rope.another"})
+    EXPECT_THAT(message_of<CheckpointError>([&] { scaling({{key, 0.5}}); }), HasSubstr(key));
 }
 
 // Whoever sends a pointer of Git LFS or a page of HTML in place of a file gets a line that says so.
@@ -482,7 +547,9 @@ TEST(ForeignRowsOfAMatrix, AreWhereTheRulesPutThem) {
 TEST_F(TensorsOfOthers, AreCreatedWhereTheyMayBeAbsent) {
   const auto body = mapping().imported(file({{"LayerNorm.weight", torch::ones({2})}}));
   EXPECT_TRUE(body->tensor("bias").equal(torch::zeros({2})));
-  EXPECT_THAT(message_of<CheckpointError>([&] { mapping().imported(file({{"bias", torch::ones({2})}})); }),
+  EXPECT_THAT(message_of<CheckpointError>([&] {
+                mapping().imported(file({{"bias", torch::ones({2})}}));
+              }),
               HasSubstr("it has no tensor 'LayerNorm.weight'"));
 }
 

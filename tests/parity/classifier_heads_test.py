@@ -20,7 +20,7 @@ from references_python import begin
 
 WORDS = "ada met bob in london ##s . the ship sails home and so on to sea".split()
 POSITIONS = 24  # of every model: longer pairs are cut
-TEXTS = ["ada met bob", "the ship sails home and so on", "sea"]
+TEXTS = ["ada met bob", "the ship sails home and so on", "sea", " ".join(WORDS[:5] * 6)]
 PAIRS = [("ada met bob in london", "bob sails home"), ("the ship", "the ship sails home and so on"),
          (" ".join(WORDS[:5] * 4), " ".join(WORDS[6:9] * 2)), (" ".join(WORDS[:5] * 3), " ".join(WORDS[6:12] * 3))]
 SMALL = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32,
@@ -74,6 +74,9 @@ def cases():
 
     bert, roberta = word_pieces(), byte_level("<s> $A </s>", "<s> $A </s> </s> $B </s>")
     llama = byte_level("<s> $A", "<s> $A <s>:0 $B:0")
+    ended, names = byte_level("<s> $A </s>", "<s> $A </s> $B:1 </s>:1")
+    ended = ended, names | {"pad_token": "</s>"}
+    of_bert = lambda **options: (bert[0], bert[1] | options)  # noqa: E731
     bert_config = {"vocab_size": 5 + len(WORDS), **SMALL}
     roberta_config = SMALL | {"vocab_size": 267, "type_vocab_size": 1, "max_position_embeddings": POSITIONS + 2}
     distil = {"vocab_size": 5 + len(WORDS), "dim": 16, "n_layers": 2, "n_heads": 2, "hidden_dim": 32,
@@ -111,6 +114,15 @@ def cases():
         "llama_sigmoid": (t.LlamaForSequenceClassification, t.LlamaConfig(**llama_config, **one), llama,
                           {"sentence_transformers": {"activation_fn": SIGMOID, "version": "4.0.1"}}, sigmoid),
         "llama_labels": (t.LlamaForSequenceClassification, t.LlamaConfig(**llama_config, **multi), llama, {}, sigmoid),
+        # The token of <eos> is also that of <pad>, or config.json has no <pad>.
+        "llama_pad_is_eos": (t.LlamaForSequenceClassification, t.LlamaConfig(**llama_config | {"pad_token_id": 2}, **one),
+                             ended, {}, number),
+        "llama_no_pad": (t.LlamaForSequenceClassification, t.LlamaConfig(**llama_config | {"pad_token_id": None}, **one),
+                         ended, {}, number),
+        "bert_no_segments": (B, t.BertConfig(**bert_config, num_labels=3),
+                             of_bert(model_input_names=["input_ids", "attention_mask"]), {}, softmax),
+        "bert_left": (B, t.BertConfig(**bert_config, num_labels=3), of_bert(truncation_side="left"), {}, softmax),
+        "bert_short": (B, t.BertConfig(**bert_config, num_labels=3), of_bert(model_max_length=9), {}, softmax),
         "bart_score": (t.BartForSequenceClassification, t.BartConfig(**bart, **one), roberta, {}, sigmoid),
     }  # fmt: skip
 
@@ -123,6 +135,7 @@ class Directory:
 
         torch.manual_seed(seed)
         self.path, (self.tokenizer, names) = path, tokenizer
+        self.names = names
         self.model = model_class(config).eval()
         with torch.no_grad():
             for name, parameter in self.model.named_parameters():
@@ -136,14 +149,16 @@ class Directory:
         self.longest = config.get("n_positions", config.get("max_position_embeddings", 64))
         if config["model_type"] == "roberta":
             self.longest -= 2
+        self.longest = min(self.longest, names.get("model_max_length", self.longest))
 
     def logits(self, first, second=None, model=None):
         import torch
 
-        self.tokenizer.enable_truncation(self.longest, strategy="longest_first")
+        self.tokenizer.enable_truncation(self.longest, strategy="longest_first",
+                                         direction=self.names.get("truncation_side", "right"))
         encoded = self.tokenizer.encode(first, second) if second is not None else self.tokenizer.encode(first)
         inputs = {"input_ids": torch.tensor([encoded.ids]), "attention_mask": torch.ones(1, len(encoded.ids)).long()}
-        if self.model.config.model_type == "bert":
+        if self.model.config.model_type == "bert" and "token_type_ids" in self.names.get("model_input_names", ["token_type_ids"]):
             inputs["token_type_ids"] = torch.tensor([encoded.type_ids])
         with torch.no_grad():
             return (model or self.model)(**inputs).logits[0].double()
@@ -286,18 +301,18 @@ def test_losses_of_directories(zoo, made):
     """zoo evaluate against the losses of transformers."""
     import torch
 
-    right = [{0, 2}, set(), {1}]
+    right = [{0, 2}, set(), {1}, {2}]
     (made / "labels.jsonl").write_text("".join(
         json.dumps({"text": text, "label": [f"LABEL_{i}" for i in sorted(labels)]}) + "\n"
         for text, labels in zip(TEXTS, right)))  # fmt: skip
-    (made / "numbers.tsv").write_text("text\tlabel\n" + "".join(f"{t}\t{n}\n" for t, n in zip(TEXTS, (0.5, -2, 3e-1))))
+    (made / "numbers.tsv").write_text("text\tlabel\n" + "".join(f"{t}\t{n}\n" for t, n in zip(TEXTS, (0.5, -2, 3e-1, 1))))
     for name, file in (("bert_labels", "labels.jsonl"), ("llama_labels", "labels.jsonl"), ("bert_number", "numbers.tsv")):
         model_class, config, tokenizer, keys, _ = cases()[name]
         directory = Directory(made / f"{name}-loss", model_class, config, tokenizer, keys, 3)
         found = zoo.json("evaluate", f"{name}-loss", "--data", file)
         logits = torch.stack([directory.logits(text) for text in TEXTS])
         if file == "numbers.tsv":
-            targets = torch.tensor([0.5, -2, 0.3]).double()
+            targets = torch.tensor([0.5, -2, 0.3, 1]).double()
             loss = torch.nn.functional.mse_loss(logits[:, 0], targets)
             expected = number_metrics(logits[:, 0].tolist(), targets.tolist())
         else:
@@ -308,7 +323,6 @@ def test_losses_of_directories(zoo, made):
         assert close(expected["loss"], loss.item(), 1e-9)
         check_metrics(found, expected, name)
         # The loss that transformers computes itself.
-        directory.tokenizer.no_truncation()
         each = []
         for text, target in zip(TEXTS, targets):
             ids = torch.tensor([directory.tokenizer.encode(text).ids])
@@ -328,8 +342,71 @@ def test_refusals(zoo, made):
         directory = Directory(made / "refused", model_class, config, tokenizer, {key: value}, 0)
         assert message in zoo("predict", "refused", "--text", "ada", status=2), message
         assert directory
+    for pair, segments, message in (
+        ("[CLS] $A [SEP] $B:1", True, "other tokens at its ends"),
+        ("[CLS] [CLS] $A [SEP] $B:1 [SEP]:1", True, "other tokens at its ends"),
+        ("[CLS] $A [SEP]:1 $B:1 [SEP]:1", True, "other type ids"),
+        ("[CLS] $A [SEP]:1 $B:1 [SEP]:1", False, None),
+    ):
+        names = {"model_input_names": ["input_ids"] + ["token_type_ids"] * segments}
+        directory = Directory(made / "framed", model_class, config, (word_pieces(pair)[0], names), {}, 0)
+        check_answer(zoo.json("predict", "framed", "--text", "ada met")["results"][0],
+                     activated(directory.logits("ada met"), "sigmoid"), "multi_label", [], pair)
+        said = zoo("predict", "framed", "--text", "ada", "--pair", "bob", status=2 if message else 0)
+        assert not message or f"the template 'pair' has {message}" in said, said
     (made / "tabs.txt").write_text("a\tb\tc\n")
     assert "one tab" in zoo("predict", "bert_score", "--input", "tabs.txt", status=2)
+
+
+def test_cross_encoders(zoo, made):
+    """What CrossEncoder.save() of sentence-transformers 5.4 and later writes, also if modules.json is not there."""
+    model_class, config, tokenizer, _, _ = cases()["bert_score"]
+    directory = Directory(made / "cross", model_class, config, tokenizer, {}, 4)
+    raw = directory.logits("ada met", "bob")
+    write = lambda name, value: (directory.path / name).write_text(json.dumps(value))  # noqa: E731
+    write("sentence_bert_config.json", {
+        "transformer_task": "sequence-classification", "module_output_name": "scores",
+        "modality_config": {"text": {"method": "forward", "method_output_name": "logits"}}})  # fmt: skip
+    for activation, right in ((IDENTITY, raw), (SIGMOID, raw.sigmoid())):
+        write("config_sentence_transformers.json", {
+            "model_type": "CrossEncoder", "__version__": {"sentence_transformers": "6.0.0"}, "prompts": {},
+            "default_prompt_name": None, "activation_fn": activation})  # fmt: skip
+        for modules in (True, False):
+            if modules:
+                write("modules.json", [{"idx": 0, "name": "0", "path": "",
+                                        "type": "sentence_transformers.base.modules.transformer.Transformer"}])
+            else:
+                (directory.path / "modules.json").unlink()
+            result = zoo.json("predict", "cross", "--text", "ada met", "--pair", "bob")["results"][0]
+            assert close(result["score"], right.item()), (activation, modules, result, right)
+
+
+def test_tokenizer_without_class(zoo, made):
+    """The files of bert-base-uncased: only config.json says whose the tokenizer is."""
+    import torch
+    from transformers import AutoTokenizer, BertConfig, BertForMaskedLM
+
+    tokenizer, _ = word_pieces()
+    config = BertConfig(vocab_size=5 + len(WORDS), **SMALL)
+    model = Directory(made / "plain", BertForMaskedLM, config, (tokenizer, {}), {}, 5).model
+    (made / "plain/tokenizer_config.json").write_text(json.dumps({"do_lower_case": True, "model_max_length": 512}))
+    theirs = AutoTokenizer.from_pretrained(made / "plain")
+    ids = theirs("Ada met [MASK]", return_tensors="pt")
+    with torch.no_grad():
+        right = model(**ids).logits[0, 3].softmax(-1)
+    zoo("import", "plain", "plain-run")
+    for name in ("plain", "plain-run"):
+        for output in zoo.json("generate", name, "--prompt", "Ada met <mask>")["results"][0]["outputs"]:
+            assert close(math.exp(output["logprobs"][0]), right[output["ids"][0]].item(), 1e-4), (name, output)
+    (made / "words.txt").write_text("ada met bob in london\n" * 60)
+    (made / "kinds.tsv").write_text("label\ttext\n" + "a\tada met bob\nb\tthe ship sails\n" * 12)
+    quick = "training: {steps: 1, batch_size: 4, threads: 1}\n"
+    (made / "masks.yaml").write_text("task: masked_language_modeling\ninit_from: plain\n" + quick +
+                                     "data: {train: [words.txt], valid_fraction: 0.2, sequence_length: 16}\n")
+    (made / "kinds.yaml").write_text("task: text_classification\ninit_from: plain\n" + quick +
+                                     "data: {train: kinds.tsv, valid_fraction: 0.2}\n")
+    for name in ("masks.yaml", "kinds.yaml"):
+        zoo("train", name, "--device", "cpu")
 
 
 def test_server(zoo, made):
@@ -349,8 +426,9 @@ def test_server(zoo, made):
         words = [word for a, b in PAIRS for word in ("--text", a, "--pair", b)]
         for name in names:
             assert post(model=name, pairs=PAIRS) == without_cut(zoo.json("predict", name, *words)["results"], PAIRS), name
-            assert post(model=name, texts=TEXTS) == zoo.json(
-                "predict", name, *[word for text in TEXTS for word in ("--text", text)])["results"]  # fmt: skip
+            short = TEXTS[:3]  # nothing is cut
+            assert post(model=name, texts=short) == zoo.json(
+                "predict", name, *[word for text in short for word in ("--text", text)])["results"]  # fmt: skip
 
 
 def without_cut(results, pairs):
@@ -493,6 +571,8 @@ def main():
         test_directories(zoo, made)
         test_server(zoo, made)
         test_refusals(zoo, made)
+        test_cross_encoders(zoo, made)
+        test_tokenizer_without_class(zoo, made)
         test_losses_of_directories(zoo, made)
         test_training_on_words(zoo, made)
         test_training_on_texts(zoo, made)

@@ -221,6 +221,8 @@ PROCESSORS = {
         "vit", "ViT", {"size": SQUARE, "do_rescale": False, "image_mean": [120.0, 127.5, 130.0], "image_std": [127.5] * 3},
     ),
     "doubled": ("vit", "ViT", {"size": SQUARE, "rescale_factor": 1 / 127.5, **HALVES}),
+    "switched_off": ("vit", "ViT", {"size": SQUARE, "do_normalize": None, "do_rescale": None}),
+    "list": ("vit", "ViT", {"size": [16, 16]}),
     "other_statistics": ("vit", "ViT", {"size": SQUARE, "image_mean": [0.485, 0.456, 0.406], "image_std": [0.2, 0.3, 0.4]}),
     "converted": ("vit", "ViT", {"size": SQUARE, "do_convert_rgb": True, "resample": 0}),
     "cropped_square": ("deit", "DeiT", {"size": {"height": 20, "width": 20}, "crop_size": SQUARE}),
@@ -261,7 +263,7 @@ def processors(out):
     for name, (family, kind, settings) in PROCESSORS.items():
         processor = processor_of(family, kind, settings)
         written = settings | {"image_processor_type": f"{kind}ImageProcessor"}
-        if name not in ("defaults", "older_clip", "older_detr"):
+        if name not in ("defaults", "switched_off", "list", "older_clip", "older_detr"):
             written = json.loads(processor.to_json_string())
         tensors[f"configs/{name}"] = torch.frombuffer(bytearray(json.dumps(written).encode()), dtype=torch.uint8)
         for picture_name, picture in pictures.items():

@@ -171,6 +171,14 @@ torch::Tensor prepared(const std::string& config, const std::string& picture) {
   return numbers;
 }
 
+TEST_F(VisionParity, PicturesNeedWhatTheirStepsNeed) {
+  const auto picture = text_of(ReferenceCase(file("processors")).get("pictures/same"));
+  for (const auto* const config : {R"({"size": 16, "resample": null})", R"({"size": 16, "image_mean": null})",
+                                   R"({"size": 16, "rescale_factor": null})",
+                                   R"({"size": 16, "default_to_square": false})", R"({"size": [16, 17]})"})
+    EXPECT_THROW(prepared(config, picture), CheckpointError) << config;
+}
+
 TEST_F(VisionParity, PicturesArePreparedAsTransformersDoes) {
   const ReferenceCase reference(file("processors"));
   const bool is_newest = reference.get("is_newest").item<bool>();

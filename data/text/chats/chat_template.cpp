@@ -332,8 +332,10 @@ std::map<std::string, std::string> chat_template_sources(const HubFiles& files,
     for (const auto& entry : *found)
       sources[entry.at("name").get<std::string>()] = entry.at("template").get<std::string>();
   }
-  const auto file = files.find("chat_template.jinja");
-  if (file != files.end()) sources["default"] = file->second;
+  if (found != settings.config.end() && found->is_object())
+    sources = found->get<std::map<std::string, std::string>>();
+  if (const auto file = files.find("chat_template.jinja"); file != files.end())
+    sources = {{"default", file->second}};
   return sources;
 }
 
