@@ -221,7 +221,7 @@ TEST_F(Predict, SaysWhatIsWrongInOneLine) {
   expect_error("predict translator --text x", "zoo generate writes text with it");
   expect_error("predict filler", "zoo generate fills masks with it");
   expect_error("predict encoder", "standard input is empty: write one text per line, or give --text TEXT");
-  expect_error("predict encoder", "standard input is empty", "\n  \n");
+  expect_error("predict encoder", "standard input is empty", "\n\r\n");
   expect_error("predict encoder", "standard input:2: not UTF-8 at byte 5", "good\n\xFF\n");
   expect_error("predict encoder --text \"$(printf 'a\\377')\"", "--text: not UTF-8 at byte 1: \\xff");
   expect_error("predict encoder --input nowhere.txt", "nowhere.txt");

@@ -180,7 +180,7 @@ TEST_F(Corpus, LinesOfJsonAreATable) {
   config.valid = {"rows.jsonl"};
   EXPECT_THAT(read_documents(config, Split::train), ElementsAre("one €"));
   auto rows = read_labelled(config, Split::train);
-  EXPECT_THAT(rows.texts, ElementsAre("one €", "", ""));
+  EXPECT_THAT(rows.texts, ElementsAre("one €\n", "", "")) << "a classifier reads texts as they stand";
   EXPECT_THAT(rows.labels, ElementsAre("1", "true", "0.5"));
   config.text_column = {"nothing", "meta.a.b"};
   EXPECT_THAT(read_documents(config, Split::train), ElementsAre("x"));

@@ -109,7 +109,7 @@ TEST_F(OwnTextRecipe, ReadsTablesOfTextsAndConversations) {
   std::string rows, labelled, chats;
   for (int i = 0; i < 60; ++i) {
     rows += "{\"id\": 1, \"content\": \"one line of text\"}\n";
-    labelled += "{\"text\": \"one line of text\", \"label\": 1}\n";
+    labelled += fmt::format("{{\"text\": \"one line of text\", \"label\": {}}}\n", i % 2);
     chats += "{\"messages\": [{\"role\": \"user\", \"content\": \"hi\"}]}\n";
   }
   const auto texts = recipe_for({dir_.write("texts.jsonl", rows)}).experiment;
