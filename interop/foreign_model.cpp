@@ -89,8 +89,7 @@ std::string name_of_run(const fs::path& dir) {
   std::error_code error;
   const auto full = fs::weakly_canonical(dir, error);
   auto name = (full.has_filename() ? full : full.parent_path()).filename().string();
-  std::ranges::replace_if(
-      name, [](unsigned char byte) { return byte < 0x20; }, '-');
+  std::ranges::replace_if(name, [](unsigned char byte) { return byte < 0x20; }, '-');
   while (name.starts_with('.')) name.erase(0, 1);
   return name.empty() ? "imported" : name;
 }

@@ -118,9 +118,7 @@ TEST_F(ChatTemplates, ThatWereNotDownloadedAreNamed) {
 TEST_F(ChatTemplates, ErrorsAreOneLine) {
   write("{{ raise_exception('roles\nmust alternate') }}");
   EXPECT_EQ(message_of<DataError>([&] { ids("hi"); }), "the chat template: line 1: roles\\nmust alternate");
-  EXPECT_THAT(message_of<DataError>([&] {
-                read_chat_template(dir_.path()).render({{"messages", 1}});
-              }),
+  EXPECT_THAT(message_of<DataError>([&] { read_chat_template(dir_.path()).render({{"messages", 1}}); }),
               HasSubstr("\"messages\""));
   write_file_atomically(dir_ / "tokenizer_config.json", "{}");
   EXPECT_THAT(message_of<DataError>([&] { read_chat_template(dir_.path()); }),

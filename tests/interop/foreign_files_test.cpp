@@ -177,9 +177,7 @@ TEST(ForeignLabels, WithoutNamesHaveNumbers) {
   EXPECT_THAT(labels_of({{"num_labels", 3}}), ElementsAre("LABEL_0", "LABEL_1", "LABEL_2"));
   EXPECT_THAT(labels_of({{"id2label", {{"0", "no"}, {"1", "yes"}}}}), ElementsAre("no", "yes"));
   EXPECT_THAT(labels_of({{"id2label", {{"0", 0}, {"1", 1}}}}), ElementsAre("0", "1"));
-  EXPECT_THAT(message_of<CheckpointError>([&] {
-                labels_of({{"num_labels", -1}});
-              }),
+  EXPECT_THAT(message_of<CheckpointError>([&] { labels_of({{"num_labels", -1}}); }),
               HasSubstr("num_labels is -1: expected a number from 1 to 100000"));
 }
 
@@ -196,9 +194,7 @@ TEST(ForeignTensors, ThatDoNotFitAreNamed) {
   EXPECT_THAT(problem_with([](TensorMap& tensors) { tensors.at("model.norm.weight") = torch::ones({3}); }),
               HasSubstr("its tensor 'model.norm.weight' is (3), but (4) by its config.json"));
   // It differs from the embeddings, so the model is not tied, whatever its config.json says.
-  EXPECT_EQ(problem_with([](TensorMap& tensors) {
-              tensors.emplace("lm_head.weight", torch::ones({5, 4}));
-            }),
+  EXPECT_EQ(problem_with([](TensorMap& tensors) { tensors.emplace("lm_head.weight", torch::ones({5, 4})); }),
             "no error");
   EXPECT_EQ(problem_with([](TensorMap& tensors) {
               tensors.emplace("lm_head.weight", tensors.at("model.embed_tokens.weight").clone());
@@ -547,9 +543,7 @@ TEST(ForeignRowsOfAMatrix, AreWhereTheRulesPutThem) {
 TEST_F(TensorsOfOthers, AreCreatedWhereTheyMayBeAbsent) {
   const auto body = mapping().imported(file({{"LayerNorm.weight", torch::ones({2})}}));
   EXPECT_TRUE(body->tensor("bias").equal(torch::zeros({2})));
-  EXPECT_THAT(message_of<CheckpointError>([&] {
-                mapping().imported(file({{"bias", torch::ones({2})}}));
-              }),
+  EXPECT_THAT(message_of<CheckpointError>([&] { mapping().imported(file({{"bias", torch::ones({2})}})); }),
               HasSubstr("it has no tensor 'LayerNorm.weight'"));
 }
 
