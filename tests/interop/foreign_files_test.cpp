@@ -415,7 +415,7 @@ TEST(GgufKeysOfPositions, AreReadAsLlamaCppReadsThem) {
     return config.value("rope_scaling", Json()).dump();
   };
   const std::string by_four = R"({"factor":4.0,"rope_type":"linear"})", none = "null";
-  EXPECT_EQ(scaling({}), none);
+  EXPECT_EQ(scaling(Json::object()), none);
   EXPECT_EQ(scaling({{"llama.rope.scaling.factor", 4.0}}), by_four);
   EXPECT_EQ(scaling({{"llama.rope.scale_linear", 4.0}}), by_four);
   EXPECT_EQ(scaling({{"llama.rope.scaling.factor", 4.0}, {"llama.rope.scaling.type", "none"}}), none);
