@@ -429,12 +429,11 @@ TORCH_LIBRARY_IMPL(aten, MTIA, m) {
 
 TORCH_LIBRARY_IMPL(_, MTIA, m) { m.fallback(torch::CppFunction::makeFromBoxedFunction<&run_operation>()); }
 
-// LibTorch's engine for gradients counts the devices before its first backward pass.
-const c10::impl::DeviceGuardImplRegistrar has_guard(kStrict, new StrictGuard);
-
 void register_once() {
   is_there = has_hooks;
   c10::SetAllocator(kStrict, allocator());
+  // Not earlier: with a device LibTorch's engine for gradients starts threads, which a forked process lacks.
+  static const c10::impl::DeviceGuardImplRegistrar registrar(kStrict, new StrictGuard);
 #ifdef ZOO_HAS_GRAPHS
   at::GraphImplRegistry()->Register(
       c10::DeviceTypeName(kStrict, /*lower_case=*/false), [](const at::GraphImplArgs& args) {

@@ -9,7 +9,8 @@
 
 namespace zoo::testing {
 
-/// The device. What an operation on it refuses, CUDA refuses, too:
+/// The device. The first call registers it with LibTorch; it comes before the first backward pass of the
+/// process. What an operation on it refuses, CUDA refuses, too:
 ///   - tensors of the processor beside its own, except numbers without dimensions
 ///   - gradients of another type than CUDA's kernels take, products of integers
 ///   - in a graph (training/gradients/step_graph.h): to wait for the device, and to copy to or from it
