@@ -190,7 +190,7 @@ void read_prompts(ForeignConfig from, EmbeddingConfig& to) {
   from.finish();
 }
 
-/// config_sentence_transformers.json, if it is that of a CrossEncoder.
+/// The settings of a CrossEncoder, in config_sentence_transformers.json. Nothing for other models.
 std::optional<ForeignConfig> cross_encoder_of(const fs::path& dir, const SmallFiles& files) {
   auto config = read_config(dir, files, kVersions);
   const bool is_one = config && config->json().value("model_type", Json()) == "CrossEncoder";

@@ -34,7 +34,7 @@ class CudaDriver {
 
   /// The newest CUDA that it supports; 0.0 if it does not say.
   CudaVersion version() const;
-  /// What it says if it cannot be used, such as "no CUDA-capable device is detected (100)"; else empty.
+  /// The driver's error if it cannot be used, such as "no CUDA-capable device is detected (100)"; else empty.
   const std::string& problem() const { return problem_; }
   /// The GPUs that this process may use, as $CUDA_VISIBLE_DEVICES says. None if there is a problem.
   std::vector<GpuInfo> gpus() const;
@@ -49,7 +49,7 @@ class CudaDriver {
   std::string problem_;
 };
 
-/// What the operating system knows of NVIDIA's GPUs, also where the driver's library is missing.
+/// NVIDIA's GPUs as the operating system shows them. It needs no library of the driver.
 struct NvidiaSystem {
   bool has_device = false;            // there is /dev/nvidia0
   std::optional<std::string> driver;  // the version of the kernel's driver, "550.54.14"; may be empty

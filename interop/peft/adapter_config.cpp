@@ -88,7 +88,7 @@ AdapterConfig read_adapter_config(ForeignConfig from) {
   if (config.rank < 1) from.fail("r", "expected a positive number");
   check_initialization(from);
   config.modules = AdaptedModules(from);
-  // What is saved beside the adapters, and what is transposed, is told by the tensors and by the base. The
+  // The tensors and the base tell which modules are saved whole and which are transposed. The
   // first versions of PEFT wrote merge_weights, which says when the sum is computed.
   from.ignore({"revision", "inference_mode", "peft_version", "fan_in_fan_out", "bias", "lora_dropout",
                "merge_weights", "loftq_config", "eva_config", "corda_config", "megatron_config",

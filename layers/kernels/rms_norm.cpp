@@ -99,8 +99,8 @@ struct RmsNorm : torch::autograd::Function<RmsNorm> {
 }  // namespace
 
 torch::Tensor rms_norm(const torch::Tensor& input, const torch::Tensor& gain, double eps) {
-  // Under mixed precision x may have 16 bits. Fused kernels take x and gain of one type, and norms are
-  // computed in that of the gain.
+  // Under mixed precision x may have 16 bits. Fused kernels take x and gain of one type: the norm is computed
+  // in the gain's type.
   const auto x = input.to(gain.scalar_type());
   const bool suits = x.is_cpu() && x.scalar_type() == torch::kFloat && gain.scalar_type() == torch::kFloat &&
                      x.dim() > 0 && x.numel() > 0 && gain.sizes() == x.sizes().slice(x.dim() - 1);

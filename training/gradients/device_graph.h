@@ -11,7 +11,7 @@ namespace zoo {
 class DeviceGraph {
  public:
   virtual ~DeviceGraph() = default;
-  /// From here to end(), what the current stream is asked to do is recorded and not done.
+  /// Records the work of the current stream until end(). The work is not done.
   virtual void begin() = 0;
   virtual void end() = 0;
   virtual void replay() = 0;

@@ -55,7 +55,7 @@ void end_broken(DeviceGraph& graph) {
   try {
     graph.end();
   } catch (const c10::Error&) {
-    // What was wrong is known already.
+    // The caller reports the first error.
   }
 }
 
