@@ -153,10 +153,12 @@ std::vector<std::vector<ScoredToken>> scored_tokens(Model& model, const std::vec
   TORCH_CHECK(batch_size > 0, "batch_size must be positive");
   const InferenceScope scope(model);
   auto& generative = *model.generative();
+  TokenIds all;  // checked at once, because each check looks for the device of the weights
   for (const auto& text : texts) {
-    model.check_tokens(text.prompt);
-    model.check_tokens(text.ids);
+    all.insert(all.end(), text.prompt.begin(), text.prompt.end());
+    all.insert(all.end(), text.ids.begin(), text.ids.end());
   }
+  model.check_tokens(all);
   std::vector<Passage> passages;
   for (size_t i = 0; i < texts.size(); ++i) append_passages(texts[i], i, generative, passages);
   // Passages of similar length share a batch: this saves padding.
