@@ -15,9 +15,9 @@
 #include "analysis/token_predictions.h"
 #include "checkpoints/run.h"
 #include "data/images/image.h"
-#include "data/text/tokenizer.h"
 #include "models/model.h"
 #include "tasks/experiment.h"
+#include "tokenizers/tokenizer.h"
 
 namespace zoo {
 

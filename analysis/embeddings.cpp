@@ -12,11 +12,11 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "data/epoch_plan.h"
-#include "data/text/batches/padded_rows.h"
-#include "data/text/unicode/lowercase.h"
 #include "generation/prompt.h"
 #include "models/families/families.h"
 #include "models/inference_scope.h"
+#include "text/batches/padded_rows.h"
+#include "tokenizers/unicode/lowercase.h"
 
 namespace zoo {
 namespace {

@@ -10,10 +10,10 @@
 #include <torch/types.h>
 
 #include "checkpoints/run.h"
-#include "data/text/tokenizer.h"
 #include "models/model.h"
 #include "tasks/embedding_config.h"
 #include "tasks/task_type.h"
+#include "tokenizers/tokenizer.h"
 
 namespace zoo {
 

@@ -5,8 +5,8 @@
 #include <span>
 
 #include "analysis/measure.h"
-#include "data/text/tokenizer.h"
 #include "generation/generator.h"
+#include "tokenizers/tokenizer.h"
 
 namespace zoo {
 

@@ -14,10 +14,10 @@
 
 #include "base/error.h"
 #include "base/random.h"
-#include "data/text/tokenizer_file.h"
 #include "io/files.h"
 #include "tasks/problem.h"
 #include "tasks/task_type.h"
+#include "tokenizers/tokenizer_file.h"
 
 namespace zoo {
 namespace {

@@ -8,12 +8,12 @@
 
 #include "base/error.h"
 #include "data/audio/recordings.h"
-#include "data/audio/speech_batches.h"
-#include "data/text/batches/teacher_forcing.h"
 #include "models/families/families.h"
 #include "models/inference_scope.h"
+#include "tasks/audio/speech_batches.h"
 #include "tasks/audio/transcription.h"
 #include "tasks/task.h"
+#include "text/batches/teacher_forcing.h"
 
 namespace zoo {
 namespace {

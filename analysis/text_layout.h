@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "data/text/tokenizer.h"
 #include "tasks/task_type.h"
+#include "tokenizers/tokenizer.h"
 
 namespace zoo {
 

@@ -21,17 +21,16 @@
 #include "analysis/measure.h"
 #include "analysis/random_data.h"
 #include "analysis/scaling.h"
-#include "apps/arguments/options.h"
-#include "apps/arguments/run_arguments.h"
-#include "apps/commands.h"
+#include "apps/console/commands.h"
 #include "apps/console/long_work.h"
+#include "apps/console/options.h"
 #include "apps/console/prompt_lines.h"
+#include "apps/console/run_arguments.h"
 #include "base/device.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "checkpoints/initial_weights.h"
 #include "checkpoints/stored_model.h"
-#include "data/text/tokenizer_file.h"
 #include "experiments/own_text.h"
 #include "generation/generator.h"
 #include "generation/prompt.h"
@@ -39,6 +38,7 @@
 #include "models/families/model_cost.h"
 #include "tasks/preparation.h"
 #include "tasks/task.h"
+#include "tokenizers/tokenizer_file.h"
 
 namespace zoo {
 namespace {

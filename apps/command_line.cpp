@@ -17,15 +17,11 @@
 #include <fmt/format.h>
 #include <torch/version.h>
 
-#include "apps/commands.h"
 #include "apps/console/already_reported.h"
+#include "apps/console/commands.h"
+#include "apps/console/completion.h"
 #include "apps/console/show_error.h"
 #include "apps/console/usage_problem.h"
-#include "apps/doctor/doctor.h"
-#include "apps/proteins/contacts.h"
-#include "apps/score/score.h"
-#include "apps/serve/serve.h"
-#include "apps/shell/completion.h"
 #include "base/adaptive_waits.h"
 #include "base/cpu_allocator.h"
 #include "base/device.h"

@@ -17,20 +17,20 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "apps/arguments/options.h"
-#include "apps/commands.h"
 #include "apps/console/already_reported.h"
+#include "apps/console/commands.h"
+#include "apps/console/options.h"
 #include "base/device.h"
 #include "base/error.h"
 #include "base/process.h"
 #include "checkpoints/stored_model.h"
-#include "comparison/files/comparison_directory.h"
+#include "comparison/planning/comparison_directory.h"
 #include "comparison/tuning.h"
 #include "io/config/find_config.h"
 #include "io/file_kind.h"
 #include "io/files.h"
 #include "io/json_document.h"
-#include "pages/report/table.h"
+#include "pages/tables/table.h"
 #include "training/stop_signals.h"
 
 namespace zoo {

@@ -14,8 +14,8 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include "apps/arguments/options.h"
-#include "apps/commands.h"
+#include "apps/console/commands.h"
+#include "apps/console/options.h"
 #include "base/error.h"
 #include "checkpoints/stored_model.h"
 #include "experiments/load_experiment.h"

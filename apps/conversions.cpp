@@ -12,10 +12,10 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "apps/arguments/options.h"
-#include "apps/arguments/run_arguments.h"
-#include "apps/commands.h"
+#include "apps/console/commands.h"
 #include "apps/console/long_work.h"
+#include "apps/console/options.h"
+#include "apps/console/run_arguments.h"
 #include "base/device.h"
 #include "checkpoints/average_run.h"
 #include "checkpoints/import_run.h"

@@ -17,8 +17,8 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "apps/arguments/options.h"
-#include "apps/commands.h"
+#include "apps/console/commands.h"
+#include "apps/console/options.h"
 #include "checkpoints/initial_weights.h"
 #include "checkpoints/run.h"
 #include "checkpoints/stored_model.h"

@@ -1,6 +1,6 @@
 // zoo tokenizer: makes vocabularies, and turns text into token ids and back.
 
-#include "data/text/tokenizer.h"
+#include "tokenizers/tokenizer.h"
 
 #include <filesystem>
 #include <functional>
@@ -17,16 +17,16 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "apps/arguments/options.h"
-#include "apps/arguments/token_ids.h"
-#include "apps/chat/render_chat.h"
-#include "apps/commands.h"
+#include "apps/console/commands.h"
+#include "apps/console/options.h"
+#include "apps/console/token_ids.h"
+#include "apps/use/render_chat.h"
 #include "base/error.h"
 #include "base/text.h"
-#include "data/text/corpus.h"
 #include "interop/stored_texts.h"
 #include "io/files.h"
 #include "tasks/preparation.h"
+#include "text/corpus.h"
 
 namespace zoo {
 namespace {

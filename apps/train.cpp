@@ -9,9 +9,9 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include "apps/arguments/options.h"
-#include "apps/commands.h"
 #include "apps/console/already_reported.h"
+#include "apps/console/commands.h"
+#include "apps/console/options.h"
 #include "base/device.h"
 #include "base/error.h"
 #include "base/process.h"

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <optional>
 
-#include "interop/cards/model_card.h"
+#include "interop/model_card.h"
 
 namespace zoo {
 

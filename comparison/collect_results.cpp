@@ -12,15 +12,15 @@
 #include "analysis/speeds.h"
 #include "base/error.h"
 #include "checkpoints/run.h"
-#include "comparison/files/kept_json.h"
 #include "comparison/findings.h"
 #include "comparison/kept_results.h"
+#include "comparison/planning/kept_json.h"
 #include "comparison/runner.h"
 #include "comparison/size_fit.h"
 #include "io/files.h"
 #include "io/sha256.h"
 #include "models/families/families.h"
-#include "pages/report/report_document.h"
+#include "pages/tables/report_document.h"
 #include "tasks/task_type.h"
 
 namespace zoo {

@@ -10,15 +10,15 @@
 #include "base/device.h"
 #include "base/error.h"
 #include "comparison/collect_results.h"
-#include "comparison/files/comparison_directory.h"
+#include "comparison/planning/comparison_directory.h"
 #include "comparison/planning/copied_models.h"
 #include "comparison/results_json.h"
 #include "comparison/runner.h"
 #include "comparison/running_results.h"
 #include "comparison/tuning.h"
 #include "io/files.h"
-#include "pages/report/report_markdown.h"
 #include "pages/report/report_page.h"
+#include "pages/tables/report_markdown.h"
 
 namespace zoo {
 namespace {

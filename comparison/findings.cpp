@@ -14,7 +14,7 @@
 
 #include "base/named_enum.h"
 #include "comparison/statistics/power.h"
-#include "pages/report/table.h"
+#include "pages/tables/table.h"
 
 namespace zoo {
 namespace {

@@ -11,13 +11,13 @@
 #include <torch/types.h>
 
 #include "checkpoints/run.h"
-#include "comparison/files/kept_json.h"
+#include "comparison/planning/kept_json.h"
 #include "comparison/runner.h"
 #include "io/files.h"
 #include "io/json_document.h"
 #include "io/sha256.h"
 #include "models/families/model_cost.h"
-#include "pages/report/report_document.h"
+#include "pages/tables/report_document.h"
 #include "tasks/evaluation.h"
 #include "tasks/problem.h"
 

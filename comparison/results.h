@@ -20,7 +20,7 @@
 #include "comparison/statistics/paired_test.h"
 #include "comparison/statistics/power_law.h"
 #include "io/metrics_log.h"
-#include "pages/report/confusion.h"
+#include "pages/tables/confusion.h"
 #include "tasks/metric.h"
 #include "tasks/task.h"
 

@@ -20,8 +20,8 @@
 #include "base/version.h"
 #include "comparison/kept_results.h"
 #include "comparison/source_commit.h"
-#include "pages/report/best_values.h"
-#include "pages/report/report_document.h"
+#include "pages/tables/best_values.h"
+#include "pages/tables/report_document.h"
 #include "tasks/task_type.h"
 
 namespace zoo {

@@ -13,13 +13,13 @@
 #include "base/process.h"
 #include "base/stopwatch.h"
 #include "checkpoints/run.h"
-#include "comparison/files/comparison_directory.h"
-#include "comparison/files/kept_json.h"
+#include "comparison/planning/comparison_directory.h"
+#include "comparison/planning/kept_json.h"
 #include "io/files.h"
 #include "io/json_document.h"
 #include "io/output_file.h"
 #include "io/progress.h"
-#include "pages/report/report_document.h"
+#include "pages/tables/report_document.h"
 
 namespace zoo {
 namespace {

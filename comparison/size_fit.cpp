@@ -9,8 +9,8 @@
 #include <fmt/ranges.h>
 
 #include "comparison/findings.h"
-#include "pages/report/markdown_text.h"
-#include "pages/report/report_document.h"
+#include "pages/tables/markdown_text.h"
+#include "pages/tables/report_document.h"
 
 namespace zoo {
 namespace {

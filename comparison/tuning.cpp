@@ -12,8 +12,8 @@
 #include "base/error.h"
 #include "checkpoints/checkpoint.h"
 #include "checkpoints/run.h"
-#include "comparison/files/comparison_directory.h"
 #include "comparison/kept_results.h"
+#include "comparison/planning/comparison_directory.h"
 #include "comparison/statistics/paired_test.h"
 #include "io/files.h"
 

@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "models/batch.h"
+#include "data/batch.h"
 
 namespace zoo {
 

@@ -82,7 +82,7 @@ struct DataConfig {
   /// Without `valid`: share of the training text, from its end, that becomes the validation split.
   double valid_fraction = 0.1;
   DocumentSplit documents = DocumentSplit::none;
-  /// language_modeling: the files are conversations (data/text/chats/conversations.h), whose answers are
+  /// language_modeling: the files are conversations (text/conversations.h), whose answers are
   /// predicted.
   bool chat = false;
   std::string source = "de", target = "en";  // text_to_text: file name suffixes
@@ -102,7 +102,7 @@ struct DataConfig {
   /// tokens and evaluated on the tokens after them (default 1), so that both families can be compared.
   std::optional<int64_t> prefix_length;
   /// language_modeling by a decoder: share of the documents that are read as beginning, end, middle, so that
-  /// a model learns to fill a gap (data/text/batches/infilling.h).
+  /// a model learns to fill a gap (text/batches/infilling.h).
   double fill_in_the_middle = 0;
   /// fill_in_the_middle: share of these documents whose end is read before their beginning, as StarCoder's
   /// are.

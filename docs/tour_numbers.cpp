@@ -12,10 +12,10 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include "layers/attention/position_bias.h"
+#include "layers/attention/positions.h"
+#include "layers/attention/rotary.h"
 #include "layers/feed_forward.h"
-#include "layers/positions/position_bias.h"
-#include "layers/positions/positions.h"
-#include "layers/positions/rotary.h"
 #include "models/initialize.h"
 #include "models/stack.h"
 

@@ -11,9 +11,9 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "data/files/tables.h"
-#include "data/text/tagging/tagged_texts.h"
+#include "data/tables.h"
 #include "io/json_document.h"
+#include "text/batches/tagged_texts.h"
 
 namespace zoo {
 namespace {

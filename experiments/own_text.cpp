@@ -15,8 +15,6 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "checkpoints/stored_model.h"
-#include "data/text/chats/conversations.h"
-#include "data/text/corpus.h"
 #include "experiments/load_experiment.h"
 #include "experiments/own_examples.h"
 #include "io/config/yaml_text.h"
@@ -24,6 +22,8 @@
 #include "io/files.h"
 #include "models/families/model_cost.h"
 #include "tasks/task_type.h"
+#include "text/conversations.h"
+#include "text/corpus.h"
 
 namespace zoo {
 namespace {

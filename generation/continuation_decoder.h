@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "data/text/tokenizer.h"
+#include "tokenizers/tokenizer.h"
 
 namespace zoo {
 

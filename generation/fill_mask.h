@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
-#include "data/text/tokenizer.h"
 #include "generation/generator.h"
 #include "models/model.h"
+#include "tokenizers/tokenizer.h"
 
 namespace zoo {
 

@@ -8,7 +8,6 @@
 #include <string_view>
 #include <vector>
 
-#include "data/text/tokenizer.h"
 #include "generation/constraints/constraint_cache.h"
 #include "generation/constraints/text_constraint.h"
 #include "generation/continuation_decoder.h"
@@ -17,6 +16,7 @@
 #include "generation/scheduler.h"
 #include "generation/text_stream.h"
 #include "models/model.h"
+#include "tokenizers/tokenizer.h"
 
 namespace zoo {
 

@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "data/text/tokenizer.h"
 #include "models/model.h"
+#include "tokenizers/tokenizer.h"
 
 namespace zoo {
 

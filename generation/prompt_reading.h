@@ -8,8 +8,8 @@
 
 #include <torch/types.h>
 
-#include "data/text/tokenizer.h"
 #include "models/model.h"
+#include "tokenizers/tokenizer.h"
 
 namespace zoo {
 

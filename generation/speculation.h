@@ -7,10 +7,10 @@
 
 #include <torch/types.h>
 
-#include "data/text/tokenizer.h"
 #include "generation/rules/sampler.h"
 #include "generation/rules/token_rules.h"
 #include "models/model.h"
+#include "tokenizers/tokenizer.h"
 
 namespace zoo {
 

@@ -4,9 +4,9 @@
 #include <string_view>
 #include <vector>
 
-#include "data/text/tokenizer.h"
 #include "generation/log_probabilities.h"
 #include "models/model.h"
+#include "tokenizers/tokenizer.h"
 
 namespace zoo {
 

@@ -13,12 +13,12 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
-#include "data/text/tokenizer.h"
 #include "interop/foreign_problem.h"
 #include "io/json_document.h"
 #include "models/families/recordings.h"
 #include "models/families/vit.h"
 #include "tasks/task_type.h"
+#include "tokenizers/tokenizer.h"
 
 namespace zoo {
 namespace {

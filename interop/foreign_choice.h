@@ -7,9 +7,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "data/text/hub/text_frame.h"
 #include "interop/foreign_model.h"
 #include "tasks/task.h"
+#include "tokenizers/hub/text_frame.h"
 
 namespace zoo {
 

@@ -11,7 +11,6 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "data/text/tokenizer.h"
 #include "interop/foreign_choice.h"
 #include "interop/foreign_generation.h"
 #include "interop/foreign_model.h"
@@ -21,6 +20,7 @@
 #include "io/files.h"
 #include "io/safetensors.h"
 #include "models/families/recordings.h"
+#include "tokenizers/tokenizer.h"
 
 namespace zoo {
 namespace {

@@ -5,7 +5,7 @@
 #include <memory>
 #include <optional>
 
-#include "interop/cards/model_card.h"
+#include "interop/model_card.h"
 #include "interop/peft/adapter_export.h"
 #include "io/tensor_source.h"
 #include "tasks/task.h"

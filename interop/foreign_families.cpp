@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "interop/families/families.h"
-#include "interop/pytorch/nanogpt.h"
+#include "interop/nanogpt.h"
 #include "io/config/config_file.h"
 
 namespace zoo {

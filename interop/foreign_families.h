@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "interop/rules/foreign_family.h"
+#include "interop/families/foreign_family.h"
 
 namespace zoo {
 

@@ -14,17 +14,17 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "data/text/hub_tokenizer.h"
 #include "interop/foreign_kinds.h"
 #include "interop/foreign_sentences.h"
 #include "io/file_kind.h"
 #include "io/files.h"
-#include "io/gguf/gguf_file.h"
+#include "io/formats/gguf_file.h"
+#include "io/formats/pytorch_file.h"
 #include "io/joined_tensors.h"
 #include "io/json_document.h"
 #include "io/open_file.h"
-#include "io/pytorch/pytorch_file.h"
 #include "io/safetensors.h"
+#include "tokenizers/hub_tokenizer.h"
 
 namespace zoo {
 namespace {

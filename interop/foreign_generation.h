@@ -8,9 +8,9 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "data/text/tokenizer.h"
 #include "generation/generation_config.h"
-#include "interop/rules/foreign_config.h"
+#include "interop/families/foreign_config.h"
+#include "tokenizers/tokenizer.h"
 
 namespace zoo {
 

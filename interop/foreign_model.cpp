@@ -10,7 +10,6 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "data/text/hub_tokenizer.h"
 #include "interop/families/common.h"
 #include "interop/foreign_files.h"
 #include "interop/foreign_preprocessor.h"
@@ -19,9 +18,10 @@
 #include "interop/foreign_source.h"
 #include "interop/foreign_tokens.h"
 #include "io/config/config_file.h"
-#include "layers/modules/construction.h"
+#include "layers/weights/construction.h"
 #include "models/families/families.h"
 #include "tasks/task.h"
+#include "tokenizers/hub_tokenizer.h"
 
 namespace zoo {
 namespace {

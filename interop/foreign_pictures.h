@@ -6,7 +6,7 @@
 
 #include "data/image_config.h"
 #include "data/images/pixel_statistics.h"
-#include "interop/rules/foreign_config.h"
+#include "interop/families/foreign_config.h"
 #include "tasks/experiment.h"
 
 namespace zoo {

@@ -11,9 +11,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "interop/families/foreign_config.h"
 #include "interop/foreign_files.h"
 #include "interop/foreign_pictures.h"
-#include "interop/rules/foreign_config.h"
 #include "models/families/recordings.h"
 #include "tasks/task_type.h"
 

@@ -5,7 +5,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "interop/rules/foreign_config.h"
+#include "interop/families/foreign_config.h"
 #include "tasks/experiment.h"
 
 namespace zoo {

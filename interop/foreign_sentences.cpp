@@ -10,8 +10,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "interop/families/foreign_config.h"
 #include "interop/foreign_files.h"
-#include "interop/rules/foreign_config.h"
 #include "io/files.h"
 #include "io/safetensors.h"
 #include "tasks/task_type.h"

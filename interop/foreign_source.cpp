@@ -7,17 +7,17 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "data/text/hub_tokenizer.h"
 #include "interop/foreign_families.h"
 #include "interop/foreign_files.h"
 #include "interop/gguf/gguf_model.h"
+#include "interop/nanogpt.h"
 #include "interop/peft/adapter_task.h"
-#include "interop/pytorch/nanogpt.h"
 #include "io/file_kind.h"
 #include "io/files.h"
-#include "io/gguf/gguf_file.h"
-#include "io/pytorch/pytorch_file.h"
+#include "io/formats/gguf_file.h"
+#include "io/formats/pytorch_file.h"
 #include "io/safetensors.h"
+#include "tokenizers/hub_tokenizer.h"
 
 namespace zoo {
 namespace {

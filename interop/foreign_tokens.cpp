@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "data/text/hub_tokenizer.h"
-#include "data/text/id_tokenizer.h"
+#include "tokenizers/hub_tokenizer.h"
+#include "tokenizers/id_tokenizer.h"
 
 namespace zoo {
 

@@ -14,7 +14,6 @@
 #include <torch/types.h>
 
 #include "base/error.h"
-#include "data/text/tokenizer.h"
 #include "interop/foreign_choice.h"
 #include "interop/foreign_model.h"
 #include "interop/gguf/gguf_architectures.h"
@@ -23,7 +22,8 @@
 #include "interop/gguf/gguf_vocabulary.h"
 #include "io/file_kind.h"
 #include "io/files.h"
-#include "io/gguf/gguf_writer.h"
+#include "io/formats/gguf_writer.h"
+#include "tokenizers/tokenizer.h"
 
 namespace zoo {
 namespace {

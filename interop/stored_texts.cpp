@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "data/text/hub_tokenizer.h"
 #include "interop/foreign_source.h"
 #include "interop/gguf/gguf_model.h"
-#include "io/gguf/gguf_file.h"
+#include "io/formats/gguf_file.h"
+#include "tokenizers/hub_tokenizer.h"
 
 namespace zoo {
 

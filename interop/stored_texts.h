@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <memory>
 
-#include "data/text/chats/chat_template.h"
-#include "data/text/tokenizer.h"
+#include "text/chat_template.h"
+#include "tokenizers/tokenizer.h"
 
 namespace zoo {
 

@@ -6,7 +6,7 @@
 #include "layers/kernels/dropout.h"
 #include "layers/kernels/gelu.h"
 #include "layers/kernels/swiglu.h"
-#include "layers/modules/description.h"
+#include "layers/weights/description.h"
 
 namespace zoo {
 

@@ -3,8 +3,8 @@
 #include <torch/types.h>
 
 #include "layers/kernels/dropout.h"
-#include "layers/modules/construction.h"
-#include "layers/modules/description.h"
+#include "layers/weights/construction.h"
+#include "layers/weights/description.h"
 
 namespace zoo {
 

@@ -2,7 +2,7 @@
 
 #include <torch/types.h>
 
-#include "layers/modules/description.h"
+#include "layers/weights/description.h"
 
 namespace zoo {
 

@@ -2,8 +2,8 @@
 
 #include <torch/types.h>
 
-#include "layers/modules/construction.h"
-#include "layers/modules/description.h"
+#include "layers/weights/construction.h"
+#include "layers/weights/description.h"
 
 namespace zoo {
 

@@ -7,7 +7,7 @@
 #include <torch/nn/pimpl.h>
 #include <torch/types.h>
 
-#include "layers/modules/module.h"
+#include "layers/weights/module.h"
 
 namespace zoo {
 

@@ -7,9 +7,9 @@
 
 #include <torch/types.h>
 
+#include "data/batch.h"
 #include "layers/attention/layer_state.h"
 #include "layers/attention/mask.h"
-#include "models/batch.h"
 
 namespace zoo {
 

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "layers/kernels/dropout.h"
-#include "layers/modules/description.h"
+#include "layers/weights/description.h"
 
 namespace zoo {
 

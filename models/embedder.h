@@ -6,10 +6,10 @@
 #include <torch/nn/pimpl.h>
 #include <torch/types.h>
 
-#include "layers/positions/positions.h"
+#include "data/batch.h"
+#include "layers/attention/positions.h"
 #include "layers/weights/embedding.h"
 #include "layers/weights/norm.h"
-#include "models/batch.h"
 #include "models/config/cost.h"
 #include "models/config/model_config.h"
 

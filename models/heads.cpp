@@ -5,7 +5,7 @@
 
 #include "layers/kernels/dropout.h"
 #include "layers/kernels/gelu.h"
-#include "layers/modules/description.h"
+#include "layers/weights/description.h"
 #include "models/embedder.h"
 
 namespace zoo {

@@ -9,9 +9,9 @@
 #include <string_view>
 #include <vector>
 
+#include "data/batch.h"
 #include "layers/activation_checkpointing.h"
-#include "layers/modules/module.h"
-#include "models/batch.h"
+#include "layers/weights/module.h"
 #include "models/config/model_config.h"
 #include "models/decoding_state.h"
 

@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "base/named_enum.h"
-#include "layers/modules/description.h"
+#include "layers/weights/description.h"
 #include "models/embedder.h"
 #include "models/mixers/mixers.h"
 

@@ -15,8 +15,11 @@ from pathlib import Path
 
 from page_section import with_section
 
-MOST_SOURCES = 15  # a header and its .cpp count as one
+# Lines of C++ and JavaScript that are neither blank nor only a comment.
+MOST_LINES_OF_ROOM = 3000
+MOST_LINES_OF_TOP_FOLDER = 12000
 BEGIN, END = "<!-- rooms: begin, made by scripts/check_rooms.py --draw -->", "<!-- rooms: end -->"
+COMMENT = re.compile(r"\s*(//|/?\*)")
 INCLUDE = re.compile(r'^\s*#include "([^"]+)"', re.MULTILINE)
 
 
@@ -30,14 +33,23 @@ def read_floors(root):
     return floors
 
 
+def top_folder(folder):
+    return folder.split("/")[0]
+
+
 def sources_of(root, folder):
     return sorted(p for p in (root / folder).iterdir() if p.suffix in (".h", ".cpp"))
+
+
+def lines_of(root, folder):
+    scripts = (p for p in (root / folder).iterdir() if p.suffix in (".h", ".cpp", ".js"))
+    return sum(1 for p in scripts for line in p.read_text().splitlines() if line.strip() and not COMMENT.match(line))
 
 
 def folders_with_sources(root, floors):
     """Every folder below the top-level ones that holds sources."""
     found = set()
-    for top in {folder.split("/")[0] for folder in floors}:
+    for top in {top_folder(folder) for folder in floors}:
         for path, _, names in os.walk(root / top):
             if any(name.endswith((".h", ".cpp")) for name in names):
                 found.add(str(Path(path).relative_to(root)))
@@ -50,12 +62,15 @@ def check(root, floors):
     level = {folder: i for i, folder in enumerate(floors)}
     for folder in sorted(folders_with_sources(root, floors) - set(floors)):
         problems.append(f"{folder}: this folder has no floor; add it to scripts/rooms.txt")
+    lines = {folder: lines_of(root, folder) for folder in floors}
+    for top in sorted({top_folder(folder) for folder in floors}):
+        total = sum(count for folder, count in lines.items() if top_folder(folder) == top)
+        if total > MOST_LINES_OF_TOP_FOLDER:
+            problems.append(f"{top}: {total} lines with its subfolders, more than {MOST_LINES_OF_TOP_FOLDER}: divide it")
     for folder in floors:
-        sources = sources_of(root, folder)
-        names = {p.stem for p in sources}
-        if len(names) > MOST_SOURCES:
-            problems.append(f"{folder}: {len(names)} sources, more than {MOST_SOURCES}: divide it")
-        for source in sources:
+        if lines[folder] > MOST_LINES_OF_ROOM:
+            problems.append(f"{folder}: {lines[folder]} lines, more than {MOST_LINES_OF_ROOM}: divide it")
+        for source in sources_of(root, folder):
             for included in INCLUDE.findall(source.read_text()):
                 where, line = str(source.relative_to(root)), source.read_text().split(f'"{included}"')[0].count("\n") + 1
                 target = included.rpartition("/")[0]
@@ -85,20 +100,33 @@ def reduced(arrows):
             for folder, targets in arrows.items()}
 
 
+def picture(names, arrows):
+    """A chart of nodes; names: node -> what is written in it."""
+    lines = ["```mermaid", "flowchart TD"]
+    lines += [f"  {node.replace('/', '_')}[{name}]" for node, name in names.items()]
+    for node in names:
+        lines += [f"  {node.replace('/', '_')} --> {target.replace('/', '_')}" for target in names if target in arrows[node]]
+    return lines + ["```"]
+
+
 def drawing(root, floors, arrows):
-    node = {folder: folder.replace("/", "_") for folder in floors}
-    lines = ["| folder | what is in it | sources | includes |", "|---|---|---|---|"]
-    order = list(floors)
-    for folder in reversed(order):
-        included = ", ".join(sorted(arrows[folder], key=order.index)) or "–"
-        count = len({p.stem for p in sources_of(root, folder)})
-        lines.append(f"| `{folder}` | {floors[folder]} | {count} | {included} |")
-    lines += ["", "The same as a picture, without the arrows that others imply:", "", "```mermaid", "flowchart TD"]
-    lines += [f"  {node[folder]}[{folder}]" for folder in reversed(order)]
-    fewer = reduced(arrows)
-    for folder in reversed(order):
-        lines += [f"  {node[folder]} --> {node[target]}" for target in sorted(fewer[folder], key=order.index, reverse=True)]
-    return "\n".join(lines + ["```"])
+    """A picture of the top-level folders, and for each of them a table of its rooms, with a picture if it has several."""
+    rooms = {}
+    for folder in reversed(floors):
+        rooms.setdefault(top_folder(folder), []).append(folder)
+    between = {top: {top_folder(target) for room in rooms[top] for target in arrows[room]} - {top} for top in rooms}
+    lines = ["The top-level folders, without the arrows that others imply:", ""]
+    lines += picture({top: top for top in rooms}, reduced(between))
+    for top in rooms:
+        lines += ["", f"### {top}/", "", "| room | what is in it | includes |", "|---|---|---|"]
+        for room in rooms[top]:
+            inside = [target for target in rooms[top] if target in arrows[room]]
+            outside = [other for other in rooms if other != top and other in {top_folder(t) for t in arrows[room]}]
+            lines.append(f"| `{room}` | {floors[room]} | {', '.join(inside + outside) or '–'} |")
+        if len(rooms[top]) > 2:
+            own = {room: arrows[room] & set(rooms[top]) for room in rooms[top]}
+            lines += [""] + picture({room: room for room in rooms[top]}, reduced(own))
+    return "\n".join(lines)
 
 
 def main():

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes data/text/unicode/tables.cpp: what the installed `tokenizers` takes characters for.
+"""Makes tokenizers/unicode/tables.cpp: what the installed `tokenizers` takes characters for.
 
 Its parts have the tables of several versions of Unicode (Rust's own, those of crates, Oniguruma's). They are asked here
 for every code point, so that no version of a library on this machine decides which tokens a text gets.
@@ -17,7 +17,7 @@ import unicodedata
 import tokenizers
 from tokenizers import Regex, normalizers, pre_tokenizers
 
-FILE = pathlib.Path(__file__).parents[1] / "data/text/unicode/tables.cpp"
+FILE = pathlib.Path(__file__).parents[1] / "tokenizers/unicode/tables.cpp"
 ALL = [chr(c) for c in range(0x110000) if not 0xD800 <= c < 0xE000]
 CATEGORIES = "Lu Ll Lt Lm Lo Mn Mc Me Nd Nl No Pc Pd Ps Pe Pi Pf Po Sm Sc Sk So Zs Zl Zp Cc Cf".split()
 SCRIPTS = ["Han", "Hiragana", "Katakana", "Latin", "Greek", "Cyrillic", "Arabic", "Devanagari", "Kannada", "Telugu",
@@ -250,7 +250,7 @@ def text_of_file():
     defined = [f"std::span<const {kind}> {name}_table() {{ return {name}_rows; }}" for kind, name in spans]
     return f"""// Made by scripts/make_unicode_tables.py from tokenizers {tokenizers.__version__}. Do not change it by hand.
 
-#include "data/text/unicode/tables.h"
+#include "tokenizers/unicode/tables.h"
 
 namespace zoo {{
 namespace {{

@@ -13,8 +13,8 @@
 #include <c10/core/Device.h>
 
 #include "checkpoints/run.h"
-#include "data/text/chats/chat_template.h"
 #include "generation/generator.h"
+#include "text/chat_template.h"
 
 namespace zoo {
 

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "models/inference_scope.h"
-#include "tasks/objectives/label_loss.h"
+#include "tasks/label_loss.h"
 
 namespace zoo {
 

@@ -14,7 +14,7 @@
 #include "io/metrics_log.h"
 #include "models/model.h"
 #include "parallel/process_group.h"
-#include "tasks/objectives/objective.h"
+#include "tasks/objective.h"
 #include "tasks/training_config.h"
 
 namespace zoo {

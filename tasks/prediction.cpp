@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "data/text/corpus.h"
+#include "text/corpus.h"
 
 namespace zoo {
 namespace {

@@ -5,14 +5,14 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "data/text/corpus.h"
 #include "models/families/families.h"
 #include "models/lora.h"
 #include "tasks/evaluation.h"
+#include "tasks/label_loss.h"
 #include "tasks/library_tasks.h"
-#include "tasks/objectives/label_loss.h"
-#include "tasks/objectives/token_cross_entropy.h"
 #include "tasks/problem.h"
+#include "tasks/token_cross_entropy.h"
+#include "text/corpus.h"
 
 namespace zoo {
 

@@ -9,16 +9,16 @@
 
 #include "data/batch_source.h"
 #include "data/images/box.h"
-#include "data/text/corpus.h"
-#include "data/text/tokenizer.h"
 #include "io/metrics_log.h"
 #include "models/model.h"
 #include "tasks/evaluation.h"
 #include "tasks/experiment.h"
-#include "tasks/objectives/objective.h"
+#include "tasks/objective.h"
 #include "tasks/prediction.h"
 #include "tasks/task_type.h"
 #include "tasks/vocabulary.h"
+#include "text/corpus.h"
+#include "tokenizers/tokenizer.h"
 
 namespace zoo {
 

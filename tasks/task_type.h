@@ -21,7 +21,7 @@ namespace zoo {
 struct Experiment;
 class Task;
 
-/// How a text is given to a model, as in training (data/text/batches/text_batches.h).
+/// How a text is given to a model, as in training (text/batches/text_batches.h).
 enum class TextLayout {
   tokens,               // language modelling
   tokens_eos,           // classification by a decoder

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "tasks/objectives/objective.h"
+#include "tasks/objective.h"
 
 namespace zoo {
 namespace {

@@ -120,7 +120,7 @@ struct TrainingConfig {
   Precision precision = Precision::automatic;
   FloatProducts matmul = FloatProducts::fp32;  // on a GPU, where precision leaves products in fp32
   ActivationCheckpointing activation_checkpointing = ActivationCheckpointing::none;
-  bool cuda_graphs = false;                 // see training/gradients/step_graph.h
+  bool cuda_graphs = false;                 // see training/step_graph.h
   double clip_grad_norm = 1.0;              // 0 = off
   Selection objective = Selection("task");  // one of objective_types()
   double label_smoothing = 0.0;

@@ -9,7 +9,7 @@
 #include <torch/types.h>
 
 #include "data/images/pixel_statistics.h"
-#include "data/text/tokenizer.h"
+#include "tokenizers/tokenizer.h"
 
 namespace zoo {
 

@@ -17,11 +17,11 @@
 #include "parallel/process_group.h"
 #include "tasks/experiment.h"
 #include "tasks/task.h"
-#include "training/gradients/gradient_accumulator.h"
-#include "training/gradients/step_graph.h"
+#include "training/gradient_accumulator.h"
 #include "training/micro_batch_size.h"
 #include "training/optimizers/optimizer.h"
 #include "training/optimizers/shards.h"
+#include "training/step_graph.h"
 
 namespace zoo {
 

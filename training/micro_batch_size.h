@@ -8,7 +8,7 @@
 #include <c10/core/Device.h>
 
 #include "tasks/task.h"
-#include "training/gradients/gradient_accumulator.h"
+#include "training/gradient_accumulator.h"
 
 namespace zoo {
 

@@ -147,7 +147,7 @@ std::string problem_of(const Command& command, const std::vector<std::string>& s
   }
   const auto* option = named_option(command, message);
   if (option && is<CLI::ArgumentMismatch>(error)) return wrong_number(*option);
-  return message;  // of our own checks (apps/arguments/options.h)
+  return message;  // of our own checks (apps/console/options.h)
 }
 
 }  // namespace

@@ -14,13 +14,13 @@
 
 #include "base/error.h"
 #include "base/stopwatch.h"
-#include "data/text/byte_tokenizer.h"
 #include "generation/generator.h"
 #include "models/families/families.h"
 #include "models/inference_scope.h"
 #include "parallel/process_group.h"
 #include "tasks/experiment.h"
-#include "tasks/objectives/token_cross_entropy.h"
+#include "tasks/token_cross_entropy.h"
+#include "tokenizers/byte_tokenizer.h"
 #include "training/learner.h"
 
 namespace zoo {

@@ -1,13 +1,12 @@
-#include "apps/doctor/doctor.h"
-
 #include <iostream>
 #include <memory>
 #include <string>
 
 #include <CLI/CLI.hpp>
 
-#include "apps/arguments/options.h"
 #include "apps/console/already_reported.h"
+#include "apps/console/commands.h"
+#include "apps/console/options.h"
 #include "apps/doctor/gather_report.h"
 #include "apps/doctor/judge.h"
 #include "apps/doctor/show_report.h"

@@ -21,16 +21,16 @@
 #include "apps/doctor/arithmetic.h"
 #include "base/device.h"
 #include "base/error.h"
-#include "base/hardware/memory_rate.h"
+#include "base/memory_rate.h"
 #include "base/named_enum.h"
 #include "base/version.h"
 #include "comparison/source_commit.h"
-#include "data/text/token_cache.h"
 #include "io/config/config_path.h"
 #include "io/config/find_config.h"
 #include "layers/kernels/products/paths.h"
 #include "models/precision.h"
 #include "parallel/backends.h"
+#include "tokenizers/token_cache.h"
 
 namespace zoo {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "base/hardware/cuda_driver.h"
+#include "base/cuda_driver.h"
 #include "base/machine.h"
 
 namespace zoo {

@@ -21,9 +21,9 @@
 #include "analysis/measure.h"
 #include "base/tensor_memory.h"
 #include "layers/attention/attention.h"
+#include "layers/attention/banded_attention.h"
 #include "layers/attention/scaled_dot_product.h"
-#include "layers/patterns/banded_attention.h"
-#include "layers/patterns/window_pattern.h"
+#include "layers/attention/window_pattern.h"
 
 namespace zoo {
 namespace {

@@ -25,7 +25,7 @@
 
 #include "base/adaptive_waits.h"
 #include "base/cpu_allocator.h"
-#include "base/hardware/memory_rate.h"
+#include "base/memory_rate.h"
 #include "base/named_enum.h"
 #include "base/stopwatch.h"
 #include "layers/kernels/linear.h"

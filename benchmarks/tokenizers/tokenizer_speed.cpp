@@ -10,9 +10,9 @@
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 
-#include "data/text/tokenize.h"
-#include "data/text/tokenizer.h"
 #include "io/files.h"
+#include "tokenizers/tokenize.h"
+#include "tokenizers/tokenizer.h"
 
 int main(int argc, char** argv) {
   if (argc != 3) return 2;

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "checkpoints/run.h"
 #include "checkpoints/stored_model.h"
-#include "comparison/files/kept_json.h"
+#include "comparison/planning/kept_json.h"
 #include "comparison/planning/plan.h"
 #include "io/files.h"
 #include "io/safetensors.h"

@@ -7,10 +7,10 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "data/audio/formats/sound_file.h"
 #include "data/audio/resample.h"
-#include "data/files/tables.h"
-#include "data/files/text_files.h"
+#include "data/audio/sound_file.h"
+#include "data/tables.h"
+#include "data/text_files.h"
 #include "io/files.h"
 
 namespace zoo {

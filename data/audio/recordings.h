@@ -19,7 +19,7 @@ struct Recording {
   int64_t sample_rate = 0, n_samples = 0;  // as in the file
 };
 
-/// The recordings of a split, in the order of the lists. A list is a table (data/files/tables.h) with the
+/// The recordings of a split, in the order of the lists. A list is a table (data/tables.h) with the
 /// columns `audio`, the path of a WAV or FLAC file in the directory of the list or below it, the text under
 /// one of the names config.text_column, and, if it has one, `speaker`. If the configuration names no
 /// validation files, the share valid_fraction of the training recordings, drawn at random once and for all,

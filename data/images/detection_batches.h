@@ -11,7 +11,7 @@
 namespace zoo {
 
 /// Batches have the fields kImages (normalised by `statistics`, see PicturePadding), kImageSizes, kBoxes,
-/// kBoxClasses, kBatchCounts and kImageNumbers of models/batch.h.
+/// kBoxClasses, kBatchCounts and kImageNumbers of data/batch.h.
 /// In shuffled order the pictures are augmented; the changes depend on (seed, epoch, picture) only. Groups
 /// (AnnotatedObject::is_crowd) are left out. Pictures of similar areas share a batch, if the options say so.
 /// The tokens of a batch are its pictures.

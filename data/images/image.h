@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "models/batch.h"
+#include "data/batch.h"
 
 namespace zoo {
 

@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "data/directory.h"
-#include "data/images/formats/decoders.h"
+#include "data/images/decoders.h"
 #include "io/file_kind.h"
 #include "io/files.h"
 

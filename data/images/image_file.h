@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "data/image_config.h"
-#include "data/images/formats/decoders.h"
+#include "data/images/decoders.h"
 #include "data/images/image.h"
 #include "io/open_file.h"
 

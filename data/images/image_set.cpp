@@ -11,10 +11,10 @@
 #include "base/text.h"
 #include "data/directory.h"
 #include "data/epoch_plan.h"
-#include "data/files/tables.h"
-#include "data/files/usual_columns.h"
 #include "data/images/image_file.h"
 #include "data/images/picture_parts.h"
+#include "data/tables.h"
+#include "data/usual_columns.h"
 #include "io/files.h"
 
 namespace zoo {

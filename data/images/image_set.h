@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "data/images/formats/idx_file.h"
+#include "data/images/idx_file.h"
 #include "data/images/image.h"
 #include "data/labels.h"
 #include "data/splits.h"
@@ -38,7 +38,7 @@ class LabelledImages {
   /// images, or parts for training and test (data/images/picture_parts.h) in place of classes.
   void add_directory(const std::filesystem::path& path);
   /// Adds the images of a tab-separated file with a header line. Its column of pictures
-  /// (data/files/usual_columns.h) has paths of files in the directory of the list or below it. Throws
+  /// (data/usual_columns.h) has paths of files in the directory of the list or below it. Throws
   /// DataError.
   /// The labels are as the problem needs them.
   void add_list(const std::filesystem::path& path, const DataConfig& config, Problem problem);

@@ -4,7 +4,7 @@
 #include <array>
 #include <utility>
 
-#include "data/text/unicode/characters.h"
+#include "tokenizers/unicode/characters.h"
 
 namespace zoo {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "data/text/unicode/tables.h"
+#include "tokenizers/unicode/tables.h"
 
 namespace zoo {
 

@@ -8,8 +8,8 @@
 #include <mutex>
 #include <string>
 
-#include "data/text/tokenizer.h"
 #include "generation/constraints/text_constraint.h"
+#include "tokenizers/tokenizer.h"
 
 namespace zoo {
 

@@ -1,6 +1,6 @@
 #include "generation/constraints/expression.h"
 
-#include "data/text/unicode/characters.h"
+#include "tokenizers/unicode/characters.h"
 
 namespace zoo {
 

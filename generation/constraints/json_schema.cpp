@@ -15,9 +15,9 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "data/text/unicode/characters.h"
 #include "generation/constraints/regular_expression.h"
 #include "io/json_document.h"
+#include "tokenizers/unicode/characters.h"
 
 namespace zoo {
 namespace {

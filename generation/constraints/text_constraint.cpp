@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "data/text/unicode/characters.h"
+#include "tokenizers/unicode/characters.h"
 
 namespace zoo {
 namespace {

@@ -11,9 +11,9 @@
 
 #include <torch/types.h>
 
-#include "data/text/tokenizer.h"
 #include "generation/constraints/automaton.h"
 #include "generation/constraints/expression.h"
+#include "tokenizers/tokenizer.h"
 
 namespace zoo {
 

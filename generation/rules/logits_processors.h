@@ -10,7 +10,7 @@
 
 #include <torch/types.h>
 
-#include "data/text/tokenizer.h"
+#include "tokenizers/tokenizer.h"
 
 namespace zoo {
 

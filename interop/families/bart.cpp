@@ -9,7 +9,7 @@
 
 #include "interop/families/common.h"
 #include "interop/families/families.h"
-#include "layers/positions/positions.h"
+#include "layers/attention/positions.h"
 #include "tasks/text/text_classification.h"
 
 namespace zoo {

@@ -8,8 +8,8 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "interop/rules/foreign_config.h"
-#include "interop/rules/tensor_rules.h"
+#include "interop/families/foreign_config.h"
+#include "interop/families/tensor_rules.h"
 #include "layers/feed_forward.h"
 #include "models/config/model_config.h"
 

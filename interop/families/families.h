@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "interop/rules/foreign_family.h"
+#include "interop/families/foreign_family.h"
 
 namespace zoo {
 

@@ -6,7 +6,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "interop/rules/foreign_family.h"
+#include "interop/families/foreign_family.h"
 
 namespace zoo {
 

@@ -110,12 +110,13 @@ ForeignFamily vit_foreign() {
 }
 
 ForeignFamily ijepa_foreign() {
-  return {.model_type = "ijepa",
-          .doc = "I-JEPA (Assran et al. 2023): ViT without a class token",
-          .classes = {{"IJepaForImageClassification", "image_classification"}, {"IJepaModel", "image_features"}},
-          .read = read_ijepa,
-          .write = write_transformer,
-          .rules = ijepa_rules};
+  return {
+      .model_type = "ijepa",
+      .doc = "I-JEPA (Assran et al. 2023): ViT without a class token",
+      .classes = {{"IJepaForImageClassification", "image_classification"}, {"IJepaModel", "image_features"}},
+      .read = read_ijepa,
+      .write = write_transformer,
+      .rules = ijepa_rules};
 }
 
 }  // namespace zoo

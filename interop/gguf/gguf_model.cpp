@@ -16,7 +16,7 @@
 #include "interop/gguf/gguf_keys.h"
 #include "interop/gguf/gguf_tensors.h"
 #include "interop/gguf/gguf_tokenizer.h"
-#include "io/gguf/gguf_file.h"
+#include "io/formats/gguf_file.h"
 
 namespace zoo {
 namespace {

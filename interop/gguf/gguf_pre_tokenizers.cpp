@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "data/text/subwords/known_patterns.h"
+#include "tokenizers/subwords/known_patterns.h"
 
 namespace zoo {
 namespace {

@@ -10,7 +10,7 @@
 #include <torch/types.h>
 
 #include "interop/gguf/gguf_architectures.h"
-#include "io/gguf/gguf_file.h"
+#include "io/formats/gguf_file.h"
 #include "io/tensor_source.h"
 
 namespace zoo {

@@ -12,13 +12,13 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
-#include "data/text/exports/exported_vocabulary.h"
-#include "data/text/exports/sentencepiece_merges.h"
-#include "data/text/subwords/vocabulary.h"
 #include "interop/gguf/gguf_pre_tokenizers.h"
 #include "interop/gguf/gguf_token_kinds.h"
 #include "interop/gguf/gguf_unigram.h"
 #include "interop/gguf/gguf_word_pieces.h"
+#include "tokenizers/hub/exported_vocabulary.h"
+#include "tokenizers/hub/sentencepiece_merges.h"
+#include "tokenizers/subwords/vocabulary.h"
 
 namespace zoo {
 namespace {

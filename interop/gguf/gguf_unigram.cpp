@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "base/text.h"
-#include "data/text/subwords/specification.h"
 #include "interop/gguf/gguf_token_kinds.h"
 #include "interop/gguf/tokenizer_refusal.h"
+#include "tokenizers/subwords/specification.h"
 
 namespace zoo {
 namespace {

@@ -15,13 +15,6 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "data/text/chats/chat_template.h"
-#include "data/text/exports/sentencepiece_merges.h"
-#include "data/text/hub/old_files.h"
-#include "data/text/hub/settings.h"
-#include "data/text/subwords/byte_level.h"
-#include "data/text/subwords/decoder.h"
-#include "data/text/subwords/specification.h"
 #include "interop/gguf/gguf_pre_tokenizers.h"
 #include "interop/gguf/gguf_token_kinds.h"
 #include "interop/gguf/gguf_unigram.h"
@@ -29,6 +22,13 @@
 #include "interop/gguf/sentencepiece_blanks.h"
 #include "interop/gguf/sentencepiece_document.h"
 #include "interop/gguf/tokenizer_refusal.h"
+#include "text/chat_template.h"
+#include "tokenizers/hub/old_files.h"
+#include "tokenizers/hub/sentencepiece_merges.h"
+#include "tokenizers/hub/settings.h"
+#include "tokenizers/subwords/byte_level.h"
+#include "tokenizers/subwords/decoder.h"
+#include "tokenizers/subwords/specification.h"
 
 namespace zoo {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "data/text/hub_tokenizer.h"
 #include "interop/gguf/gguf_architectures.h"
+#include "tokenizers/hub_tokenizer.h"
 
 namespace zoo {
 

@@ -3,9 +3,9 @@
 #include <string_view>
 #include <utility>
 
-#include "data/text/subwords/specification.h"
 #include "interop/gguf/gguf_token_kinds.h"
 #include "interop/gguf/tokenizer_refusal.h"
+#include "tokenizers/subwords/specification.h"
 
 namespace zoo {
 namespace {

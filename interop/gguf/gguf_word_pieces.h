@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "interop/gguf/gguf_keys.h"
-#include "io/gguf/gguf_writer.h"
+#include "io/formats/gguf_writer.h"
 
 namespace zoo {
 

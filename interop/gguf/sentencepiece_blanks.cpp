@@ -5,10 +5,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "data/text/exports/exported_pieces.h"
-#include "data/text/subwords/specification.h"
 #include "interop/gguf/gguf_token_kinds.h"
 #include "interop/gguf/tokenizer_refusal.h"
+#include "tokenizers/hub/exported_pieces.h"
+#include "tokenizers/subwords/specification.h"
 
 namespace zoo {
 namespace {

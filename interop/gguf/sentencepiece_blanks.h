@@ -16,7 +16,7 @@ struct SentencePieceBlanks {
 };
 
 /// Throws ConfigError if the normalizer or the pre_tokenizer does anything else. Characters that hide a mark
-/// in a text (data/text/exports/exported_pieces.h) are left out: llama.cpp takes such a mark for a blank.
+/// in a text (tokenizers/hub/exported_pieces.h) are left out: llama.cpp takes such a mark for a blank.
 SentencePieceBlanks sentencepiece_blanks(const nlohmann::json& document);
 
 }  // namespace zoo

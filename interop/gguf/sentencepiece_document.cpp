@@ -10,13 +10,13 @@
 
 #include <fmt/format.h>
 
-#include "data/sentencepiece/model_fields.h"
-#include "data/sentencepiece/wire_format.h"
-#include "data/text/exports/sentencepiece_merges.h"
-#include "data/text/hub/tiktoken.h"
 #include "interop/gguf/gguf_token_kinds.h"
 #include "interop/gguf/gguf_unigram.h"
 #include "interop/gguf/tokenizer_refusal.h"
+#include "tokenizers/hub/sentencepiece_merges.h"
+#include "tokenizers/hub/tiktoken.h"
+#include "tokenizers/sentencepiece/model_fields.h"
+#include "tokenizers/sentencepiece/wire_format.h"
 
 namespace zoo {
 namespace {

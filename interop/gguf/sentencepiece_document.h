@@ -3,8 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "data/text/hub/settings.h"
-#include "data/text/hub_tokenizer.h"
+#include "tokenizers/hub/settings.h"
+#include "tokenizers/hub_tokenizer.h"
 
 namespace zoo {
 

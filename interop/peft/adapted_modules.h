@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "data/text/unicode/pattern.h"
-#include "interop/rules/foreign_config.h"
+#include "interop/families/foreign_config.h"
+#include "tokenizers/unicode/pattern.h"
 
 namespace zoo {
 

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <memory>
 
+#include "interop/families/tensor_rules.h"
 #include "interop/peft/adapter_config.h"
-#include "interop/rules/tensor_rules.h"
 #include "io/tensor_source.h"
 
 namespace zoo {

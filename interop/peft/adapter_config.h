@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "interop/families/foreign_config.h"
 #include "interop/peft/adapted_modules.h"
-#include "interop/rules/foreign_config.h"
 
 namespace zoo {
 

@@ -7,7 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "interop/rules/tensor_rules.h"
+#include "interop/families/tensor_rules.h"
 #include "io/safetensors.h"
 #include "models/trained_adapters.h"
 

@@ -6,8 +6,8 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "interop/families/foreign_family.h"
 #include "interop/peft/adapted_tensors.h"
-#include "interop/rules/foreign_family.h"
 
 namespace zoo {
 

@@ -9,11 +9,11 @@
 
 #include "base/random.h"
 #include "layers/attention/pattern_attention.h"
+#include "layers/attention/position_bias.h"
 #include "layers/attention/scaled_dot_product.h"
-#include "layers/kernels/attention/few_queries.h"
-#include "layers/modules/construction.h"
-#include "layers/patterns/window_pattern.h"
-#include "layers/positions/position_bias.h"
+#include "layers/attention/window_pattern.h"
+#include "layers/kernels/few_queries.h"
+#include "layers/weights/construction.h"
 
 namespace zoo {
 

@@ -7,8 +7,8 @@
 
 #include "layers/attention/layer_state.h"
 #include "layers/attention/mask.h"
-#include "layers/positions/positions.h"
-#include "layers/positions/rotary.h"
+#include "layers/attention/positions.h"
+#include "layers/attention/rotary.h"
 
 namespace zoo {
 

@@ -8,7 +8,7 @@
 
 #include <torch/types.h>
 
-#include "layers/patterns/attention_pattern.h"
+#include "layers/attention/attention_pattern.h"
 #include "layers/weights/norm.h"
 
 namespace zoo {

@@ -9,7 +9,7 @@
 
 #include "layers/attention/attention_options.h"
 #include "layers/attention/qkv_projections.h"
-#include "layers/modules/description.h"
+#include "layers/weights/description.h"
 #include "layers/weights/norm.h"
 
 namespace zoo {

@@ -12,8 +12,8 @@
 #include <torch/types.h>
 
 #include "layers/attention/key_value_storage.h"
-#include "layers/kernels/attention/column_blocks.h"
-#include "layers/positions/positions.h"
+#include "layers/attention/positions.h"
+#include "layers/kernels/column_blocks.h"
 
 namespace zoo {
 

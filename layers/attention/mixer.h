@@ -8,7 +8,7 @@
 
 #include "layers/attention/attention_context.h"
 #include "layers/attention/layer_state.h"
-#include "layers/modules/module.h"
+#include "layers/weights/module.h"
 
 namespace zoo {
 

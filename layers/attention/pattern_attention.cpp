@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "layers/attention/banded_attention.h"
 #include "layers/attention/scaled_dot_product.h"
 #include "layers/attention/window_state.h"
-#include "layers/patterns/banded_attention.h"
 
 namespace zoo {
 namespace {

@@ -6,9 +6,9 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/types.h>
 
-#include "layers/kernels/attention/cpu_attention.h"
-#include "layers/kernels/attention/few_queries.h"
+#include "layers/kernels/cpu_attention.h"
 #include "layers/kernels/dropout.h"
+#include "layers/kernels/few_queries.h"
 #include "layers/kernels/soft_cap.h"
 
 namespace zoo {

@@ -7,8 +7,8 @@
 
 #include <torch/types.h>
 
+#include "layers/attention/attention_pattern.h"
 #include "layers/attention/layer_state.h"
-#include "layers/patterns/attention_pattern.h"
 
 namespace zoo {
 

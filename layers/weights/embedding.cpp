@@ -8,8 +8,8 @@
 
 #include "base/error.h"
 #include "layers/kernels/soft_cap.h"
-#include "layers/modules/construction.h"
-#include "layers/modules/description.h"
+#include "layers/weights/construction.h"
+#include "layers/weights/description.h"
 
 namespace zoo {
 namespace {

@@ -11,8 +11,8 @@
 
 #include "layers/kernels/dropout.h"
 #include "layers/kernels/linear.h"
-#include "layers/modules/construction.h"
-#include "layers/modules/description.h"
+#include "layers/weights/construction.h"
+#include "layers/weights/description.h"
 
 namespace zoo {
 

@@ -6,8 +6,8 @@
 #include <torch/utils.h>
 
 #include "layers/kernels/rms_norm.h"
-#include "layers/modules/construction.h"
-#include "layers/modules/description.h"
+#include "layers/weights/construction.h"
+#include "layers/weights/description.h"
 
 namespace zoo {
 

@@ -10,7 +10,7 @@
 
 #include <torch/nn/pimpl.h>
 
-#include "layers/modules/module.h"
+#include "layers/weights/module.h"
 
 namespace zoo {
 

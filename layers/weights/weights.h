@@ -13,7 +13,7 @@
 #include <torch/types.h>
 
 #include "layers/kernels/products/packed_matrix.h"
-#include "layers/modules/module.h"
+#include "layers/weights/module.h"
 
 namespace zoo {
 

@@ -12,9 +12,9 @@
 #include "io/config/config_file.h"
 #include "io/config/registry.h"
 #include "layers/attention/attention.h"
+#include "layers/attention/positions.h"
+#include "layers/attention/rotary.h"
 #include "layers/feed_forward.h"
-#include "layers/positions/positions.h"
-#include "layers/positions/rotary.h"
 #include "layers/residual.h"
 #include "layers/weights/norm.h"
 

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <torch/types.h>
 
-#include "layers/modules/construction.h"
+#include "layers/weights/construction.h"
 #include "models/families/model_description.h"
 
 namespace zoo {

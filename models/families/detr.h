@@ -4,10 +4,10 @@
 // transformers' DetrForObjectDetection, but the auxiliary outputs are those of the authors' code: the
 // decoder's norm is on the outputs alone, not on what the next layer reads.
 
+#include "models/embedders/feature_map_embedder.h"
 #include "models/families/families.h"
 #include "models/heads.h"
 #include "models/stack.h"
-#include "models/vision/feature_map_embedder.h"
 
 namespace zoo {
 

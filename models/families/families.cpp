@@ -6,7 +6,7 @@
 #include <torch/types.h>
 
 #include "base/error.h"
-#include "layers/modules/construction.h"
+#include "layers/weights/construction.h"
 #include "models/families/decoder.h"
 #include "models/families/detr.h"
 #include "models/families/encoder.h"

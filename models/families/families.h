@@ -33,7 +33,7 @@ struct ModelFamily : TypeInfo {
   /// The heads that its models can have.
   std::vector<HeadKind> heads;
   /// Builds a model, not yet initialised, on the CPU. Its modules make their tensors with
-  /// parameter_options(), or drawn_tensor() for random values (layers/modules/construction.h), so that a
+  /// parameter_options(), or drawn_tensor() for random values (layers/weights/construction.h), so that a
   /// model is counted without memory and loaded without drawing.
   std::function<std::shared_ptr<Model>(const ModelConfig& config, const ModelPurpose& purpose)> make;
   /// Adds the cost of a forward pass.

@@ -4,7 +4,7 @@
 #include <map>
 #include <memory>
 
-#include "layers/modules/construction.h"
+#include "layers/weights/construction.h"
 #include "models/families/families.h"
 
 namespace zoo {

@@ -38,7 +38,7 @@ struct ModelCost {
 PassShape pass_shape(const Batch& batch);
 
 /// The number of parameters of a model: those of its modules, which are built without memory for their
-/// numbers (layers/modules/construction.h). It is a double, because a configuration may ask for more than any
+/// numbers (layers/weights/construction.h). It is a double, because a configuration may ask for more than any
 /// number of 64 bits. Throws ConfigError as make_model() does.
 double parameter_count(const ModelConfig& config, const ModelPurpose& purpose);
 

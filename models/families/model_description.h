@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "layers/modules/description.h"
+#include "layers/weights/description.h"
 #include "models/config/model_config.h"
 #include "models/model.h"
 

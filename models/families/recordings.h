@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "models/audio/audio_embedder.h"
 #include "models/config/model_config.h"
+#include "models/embedders/audio_embedder.h"
 #include "models/model.h"
 
 namespace zoo {

@@ -2,9 +2,9 @@
 // Residual networks that predict a class, or numbers, from an image (He et al. 2016): a linear map of the
 // mean over the pixels of the last map of features.
 
+#include "models/embedders/resnet.h"
 #include "models/families/families.h"
 #include "models/heads.h"
-#include "models/vision/resnet.h"
 
 namespace zoo {
 

@@ -1,10 +1,10 @@
 #pragma once
 // An encoder over the log-mel spectrogram of a recording, with a score of each token, and of none, for each
-// of its vectors. Trained with CTC (Graves et al. 2006; tasks/objectives/ctc.h).
+// of its vectors. Trained with CTC (Graves et al. 2006; tasks/ctc.h).
 
 #include <optional>
 
-#include "models/audio/audio_embedder.h"
+#include "models/embedders/audio_embedder.h"
 #include "models/families/families.h"
 #include "models/heads.h"
 #include "models/stack.h"

@@ -6,10 +6,10 @@
 #include <optional>
 #include <string_view>
 
+#include "models/embedders/patch_embedder.h"
 #include "models/families/families.h"
 #include "models/heads.h"
 #include "models/stack.h"
-#include "models/vision/patch_embedder.h"
 
 namespace zoo {
 

@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "models/audio/audio_embedder.h"
+#include "models/embedders/audio_embedder.h"
 #include "models/families/families.h"
 #include "models/heads.h"
 #include "models/stack.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "layers/patterns/attention_pattern.h"
+#include "layers/attention/attention_pattern.h"
 #include "models/mixers/mixers.h"
 
 namespace zoo {

@@ -6,11 +6,11 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
-#include "layers/modules/construction.h"
-#include "layers/modules/description.h"
-#include "layers/running/delta_rule.h"
-#include "layers/running/projected_mixer.h"
-#include "layers/running/running_state.h"
+#include "layers/delta_rule.h"
+#include "layers/projected_mixer.h"
+#include "layers/running_state.h"
+#include "layers/weights/construction.h"
+#include "layers/weights/description.h"
 #include "models/mixers/mixer_checks.h"
 #include "models/mixers/running_costs.h"
 

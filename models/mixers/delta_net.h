@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "layers/attention/qkv_projections.h"
-#include "layers/running/short_convolution.h"
+#include "layers/short_convolution.h"
 #include "layers/weights/linear.h"
 #include "layers/weights/norm.h"
 #include "models/mixers/mixers.h"

@@ -4,8 +4,8 @@
 
 #include <memory>
 
-#include "layers/running/feature_attention.h"
-#include "layers/running/projected_mixer.h"
+#include "layers/feature_attention.h"
+#include "layers/projected_mixer.h"
 #include "models/mixers/mixers.h"
 
 namespace zoo {

@@ -9,8 +9,8 @@
 
 #include "base/error.h"
 #include "layers/attention/scaled_dot_product.h"
-#include "layers/modules/construction.h"
-#include "layers/modules/description.h"
+#include "layers/weights/construction.h"
+#include "layers/weights/description.h"
 #include "models/mixers/mixer_checks.h"
 
 namespace zoo {

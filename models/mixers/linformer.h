@@ -6,8 +6,8 @@
 #include <memory>
 #include <string_view>
 
-#include "layers/modules/module.h"
-#include "layers/running/projected_mixer.h"
+#include "layers/projected_mixer.h"
+#include "layers/weights/module.h"
 #include "models/mixers/mixers.h"
 
 namespace zoo {

@@ -7,7 +7,7 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
-#include "layers/modules/construction.h"
+#include "layers/weights/construction.h"
 #include "models/mixers/mixer_checks.h"
 #include "models/mixers/running_costs.h"
 

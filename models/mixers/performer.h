@@ -6,8 +6,8 @@
 #include <memory>
 #include <optional>
 
-#include "layers/running/feature_attention.h"
-#include "layers/running/projected_mixer.h"
+#include "layers/feature_attention.h"
+#include "layers/projected_mixer.h"
 #include "models/mixers/mixers.h"
 
 namespace zoo {

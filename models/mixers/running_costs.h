@@ -1,15 +1,15 @@
 #pragma once
-// The cost of sums over the past (layers/running/). FLOPs count matrix products. A chunk that is filled up
+// The cost of sums over the past (layers/). FLOPs count matrix products. A chunk that is filled up
 // counts in full.
 
 #include <algorithm>
 
-#include "layers/running/running_sums.h"
+#include "layers/running_sums.h"
 #include "models/mixers/mixers.h"
 
 namespace zoo {
 
-/// The chunks in which T tokens of a row are computed (layers/running/running_sums.h).
+/// The chunks in which T tokens of a row are computed (layers/running_sums.h).
 struct Chunks {
   explicit Chunks(int64_t n_tokens)
       : length(std::clamp<int64_t>(n_tokens, 1, kChunkLength)), count((n_tokens + length - 1) / length) {}

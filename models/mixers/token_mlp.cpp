@@ -4,8 +4,8 @@
 #include <torch/types.h>
 
 #include "base/error.h"
-#include "layers/modules/description.h"
-#include "layers/running/projected_mixer.h"
+#include "layers/projected_mixer.h"
+#include "layers/weights/description.h"
 #include "models/mixers/mixer_checks.h"
 
 namespace zoo {

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "layers/patterns/window_pattern.h"
+#include "layers/attention/window_pattern.h"
 #include "models/mixers/attention_type.h"
 
 namespace zoo {

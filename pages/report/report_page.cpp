@@ -13,8 +13,8 @@
 
 #include "pages/json.h"
 #include "pages/page_template.h"
-#include "pages/report/confusion.h"
-#include "pages/report/report_document.h"
+#include "pages/tables/confusion.h"
+#include "pages/tables/report_document.h"
 
 namespace zoo {
 namespace embedded {  // cmake/ZooEmbed.cmake

@@ -9,10 +9,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "data/text/tokenizer.h"
 #include "serving/api/completion_parameters.h"
 #include "serving/completion.h"
 #include "serving/http/http_server.h"
+#include "tokenizers/tokenizer.h"
 
 namespace zoo {
 

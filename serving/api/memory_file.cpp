@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "data/text/subwords/specification.h"
 #include "serving/api/api_error.h"
+#include "tokenizers/subwords/specification.h"
 
 namespace zoo {
 

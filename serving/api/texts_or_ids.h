@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "data/text/tokenizer.h"
 #include "serving/api/request_fields.h"
 #include "serving/served_model.h"
+#include "tokenizers/tokenizer.h"
 
 namespace zoo {
 

@@ -7,8 +7,8 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "data/text/tokenizer.h"
 #include "serving/completion.h"
+#include "tokenizers/tokenizer.h"
 
 namespace zoo {
 

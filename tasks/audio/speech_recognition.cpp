@@ -15,21 +15,21 @@
 
 #include "base/error.h"
 #include "data/audio/recordings.h"
-#include "data/audio/speech_batches.h"
 #include "data/prefetch.h"
-#include "data/text/batches/padded_rows.h"
-#include "data/text/tokenize.h"
 #include "models/families/recordings.h"
 #include "models/inference_scope.h"
+#include "tasks/audio/speech_batches.h"
 #include "tasks/audio/transcription.h"
+#include "tasks/ctc.h"
 #include "tasks/evaluation.h"
 #include "tasks/library_tasks.h"
 #include "tasks/metrics/speech_metrics.h"
-#include "tasks/objectives/ctc.h"
-#include "tasks/objectives/token_cross_entropy.h"
 #include "tasks/task.h"
 #include "tasks/task_checks.h"
 #include "tasks/text/text_tasks.h"
+#include "tasks/token_cross_entropy.h"
+#include "text/batches/padded_rows.h"
+#include "tokenizers/tokenize.h"
 
 namespace zoo {
 namespace {

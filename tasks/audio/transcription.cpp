@@ -5,7 +5,7 @@
 
 #include "generation/ctc_search.h"
 #include "generation/generator.h"
-#include "models/audio/audio_embedder.h"
+#include "models/embedders/audio_embedder.h"
 #include "models/families/families.h"
 #include "models/inference_scope.h"
 #include "tasks/text/text_tasks.h"

@@ -14,7 +14,7 @@ namespace zoo {
 /// not, it has a decoder that writes.
 bool uses_ctc(const Experiment& experiment);
 
-/// What the model says that was said in each recording of a batch (data/audio/speech_batches.h), one line of
+/// What the model says that was said in each recording of a batch (tasks/audio/speech_batches.h), one line of
 /// UTF-8 each. With options.beam > 1 the best hypothesis of a beam search, else the likeliest token at each
 /// place. The other keys of `generation:` hold for a decoder, except that nothing is drawn at random. Throws
 /// CheckpointError if the model's outputs are NaN.

@@ -1,7 +1,7 @@
 #pragma once
 // Cross-entropy for images that are mixed from two.
 
-#include "tasks/objectives/objective.h"
+#include "tasks/objective.h"
 
 namespace zoo {
 

@@ -6,7 +6,7 @@
 #include <torch/types.h>
 
 #include "io/config/config_file.h"
-#include "tasks/objectives/objective.h"
+#include "tasks/objective.h"
 
 namespace zoo {
 

@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "data/text/batches/padded_rows.h"
-#include "data/text/batches/text_batches.h"
-#include "data/text/tokenize.h"
 #include "models/families/families.h"
 #include "models/model.h"
 #include "tasks/evaluation.h"
 #include "tasks/text/text_classifier.h"
+#include "text/batches/padded_rows.h"
+#include "text/batches/text_batches.h"
+#include "tokenizers/tokenize.h"
 
 namespace zoo {
 namespace {

@@ -1,12 +1,12 @@
 #include <algorithm>
 #include <utility>
 
-#include "data/text/batches/text_batches.h"
-#include "data/text/tokenize.h"
 #include "models/model.h"
 #include "tasks/evaluation.h"
 #include "tasks/text/label_likelihood.h"
 #include "tasks/text/text_classifier.h"
+#include "text/batches/text_batches.h"
+#include "tokenizers/tokenize.h"
 
 namespace zoo {
 namespace {

@@ -4,9 +4,9 @@
 
 #include <torch/types.h>
 
-#include "data/text/batches/padded_rows.h"
 #include "models/inference_scope.h"
 #include "tasks/evaluation.h"
+#include "text/batches/padded_rows.h"
 
 namespace zoo {
 

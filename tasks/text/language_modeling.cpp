@@ -7,15 +7,15 @@
 
 #include <fmt/format.h>
 
-#include "data/text/batches/text_batches.h"
-#include "data/text/chats/conversations.h"
-#include "data/text/tokenize.h"
 #include "generation/prompt.h"
 #include "models/families/families.h"
 #include "tasks/evaluation.h"
 #include "tasks/library_tasks.h"
 #include "tasks/task_checks.h"
 #include "tasks/text/text_tasks.h"
+#include "text/batches/text_batches.h"
+#include "text/conversations.h"
+#include "tokenizers/tokenize.h"
 
 namespace zoo {
 namespace {

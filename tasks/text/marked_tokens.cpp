@@ -7,15 +7,15 @@
 #include <torch/types.h>
 
 #include "base/error.h"
-#include "data/text/batches/padded_rows.h"
-#include "data/text/batches/text_batches.h"
-#include "data/text/corpus.h"
-#include "data/text/tokenize.h"
 #include "models/inference_scope.h"
 #include "tasks/evaluation.h"
 #include "tasks/library_tasks.h"
 #include "tasks/task_checks.h"
 #include "tasks/text/text_tasks.h"
+#include "text/batches/padded_rows.h"
+#include "text/batches/text_batches.h"
+#include "text/corpus.h"
+#include "tokenizers/tokenize.h"
 
 namespace zoo {
 namespace {

@@ -5,14 +5,14 @@
 #include <fmt/format.h>
 #include <torch/types.h>
 
-#include "data/text/batches/text_batches.h"
-#include "data/text/tokenize.h"
 #include "generation/fill_mask.h"
 #include "models/inference_scope.h"
 #include "tasks/evaluation.h"
 #include "tasks/library_tasks.h"
 #include "tasks/task_checks.h"
 #include "tasks/text/text_tasks.h"
+#include "text/batches/text_batches.h"
+#include "tokenizers/tokenize.h"
 
 namespace zoo {
 namespace {

@@ -6,7 +6,6 @@
 #include <iterator>
 #include <utility>
 
-#include "data/text/corpus.h"
 #include "models/families/families.h"
 #include "tasks/labels.h"
 #include "tasks/library_tasks.h"
@@ -14,6 +13,7 @@
 #include "tasks/task_checks.h"
 #include "tasks/text/text_classifier.h"
 #include "tasks/text/text_tasks.h"
+#include "text/corpus.h"
 
 namespace zoo {
 namespace {

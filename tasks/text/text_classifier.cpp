@@ -7,12 +7,12 @@
 
 #include "base/error.h"
 #include "data/epoch_plan.h"
-#include "data/text/batches/padded_rows.h"
-#include "data/text/tokenize.h"
 #include "generation/prompt.h"
 #include "models/inference_scope.h"
 #include "tasks/labels.h"
 #include "tasks/text/text_tasks.h"
+#include "text/batches/padded_rows.h"
+#include "tokenizers/tokenize.h"
 
 namespace zoo {
 

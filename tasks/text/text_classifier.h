@@ -11,11 +11,11 @@
 
 #include <torch/types.h>
 
-#include "data/text/corpus.h"
-#include "data/text/token_store.h"
-#include "data/text/tokenizer.h"
 #include "tasks/problem.h"
 #include "tasks/task.h"
+#include "text/corpus.h"
+#include "tokenizers/token_store.h"
+#include "tokenizers/tokenizer.h"
 
 namespace zoo {
 

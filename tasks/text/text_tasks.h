@@ -5,10 +5,10 @@
 #include <string_view>
 #include <vector>
 
-#include "data/text/tokenize.h"
 #include "tasks/experiment.h"
 #include "tasks/task.h"
 #include "tasks/task_type.h"
+#include "tokenizers/tokenize.h"
 
 namespace zoo {
 

@@ -8,9 +8,6 @@
 
 #include <fmt/format.h>
 
-#include "data/text/batches/text_batches.h"
-#include "data/text/corpus.h"
-#include "data/text/tokenize.h"
 #include "models/families/families.h"
 #include "tasks/evaluation.h"
 #include "tasks/library_tasks.h"
@@ -18,6 +15,9 @@
 #include "tasks/task_checks.h"
 #include "tasks/text/text_tasks.h"
 #include "tasks/text/translation.h"
+#include "text/batches/text_batches.h"
+#include "text/corpus.h"
+#include "tokenizers/tokenize.h"
 
 namespace zoo {
 namespace {

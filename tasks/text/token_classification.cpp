@@ -12,10 +12,6 @@
 
 #include "base/error.h"
 #include "data/epoch_plan.h"
-#include "data/text/batches/padded_rows.h"
-#include "data/text/tagging/tagged_texts.h"
-#include "data/text/tagging/token_classification_batches.h"
-#include "data/text/tagging/unit_encoder.h"
 #include "generation/prompt.h"
 #include "models/families/families.h"
 #include "models/inference_scope.h"
@@ -27,6 +23,10 @@
 #include "tasks/problem.h"
 #include "tasks/task_checks.h"
 #include "tasks/text/text_tasks.h"
+#include "text/batches/padded_rows.h"
+#include "text/batches/tagged_texts.h"
+#include "text/batches/token_classification_batches.h"
+#include "text/batches/unit_encoder.h"
 
 namespace zoo {
 namespace {

@@ -4,10 +4,10 @@
 #include <limits>
 
 #include "data/epoch_plan.h"
-#include "data/text/batches/padded_rows.h"
 #include "generation/generator.h"
 #include "tasks/metrics/text_metrics.h"
 #include "tasks/text/text_tasks.h"
+#include "text/batches/padded_rows.h"
 
 namespace zoo {
 namespace {

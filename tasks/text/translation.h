@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "data/text/corpus.h"
 #include "generation/generation_config.h"
 #include "io/metrics_log.h"
 #include "models/model.h"
 #include "tasks/task.h"
+#include "text/corpus.h"
 
 namespace zoo {
 

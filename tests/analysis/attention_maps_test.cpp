@@ -11,10 +11,10 @@
 #include "analysis/attention_rollout.h"
 #include "analysis/attention_statistics.h"
 #include "base/error.h"
-#include "data/text/char_tokenizer.h"
 #include "generation/generator.h"
 #include "tests/support/errors.h"
 #include "tests/support/text_models.h"
+#include "tokenizers/char_tokenizer.h"
 
 namespace zoo {
 namespace {

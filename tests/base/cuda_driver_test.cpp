@@ -1,4 +1,4 @@
-#include "base/hardware/cuda_driver.h"
+#include "base/cuda_driver.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "io/files.h"
-#include "pages/report/report_markdown.h"
+#include "pages/tables/report_markdown.h"
 #include "tests/pages/made_up_results.h"
 #include "tests/support/temp_dir.h"
 

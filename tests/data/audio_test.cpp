@@ -8,12 +8,12 @@
 #include <torch/types.h>
 
 #include "base/random.h"
-#include "data/audio/formats/sound_file.h"
 #include "data/audio/log_mel.h"
 #include "data/audio/recordings.h"
 #include "data/audio/resample.h"
-#include "data/audio/speech_batches.h"
+#include "data/audio/sound_file.h"
 #include "io/files.h"
+#include "tasks/audio/speech_batches.h"
 #include "tests/data/support.h"
 #include "tests/support/small_recordings.h"
 

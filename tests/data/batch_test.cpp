@@ -12,8 +12,8 @@
 #include "data/batch_source.h"
 #include "data/epoch_plan.h"
 #include "data/prefetch.h"
-#include "data/text/batches/text_batches.h"
 #include "tests/data/support.h"
+#include "text/batches/text_batches.h"
 
 namespace zoo {
 namespace {

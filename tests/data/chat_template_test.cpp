@@ -1,4 +1,4 @@
-#include "data/text/chats/chat_template.h"
+#include "text/chat_template.h"
 
 #include <filesystem>
 #include <string>

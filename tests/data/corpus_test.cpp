@@ -1,4 +1,4 @@
-#include "data/text/corpus.h"
+#include "text/corpus.h"
 
 #include <unistd.h>
 
@@ -11,11 +11,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "data/files/tables.h"
-#include "data/text/token_cache.h"
-#include "data/text/tokenize.h"
+#include "data/tables.h"
 #include "io/files.h"
 #include "tests/data/support.h"
+#include "tokenizers/token_cache.h"
+#include "tokenizers/tokenize.h"
 
 namespace zoo {
 namespace {

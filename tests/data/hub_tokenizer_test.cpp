@@ -1,4 +1,4 @@
-#include "data/text/hub_tokenizer.h"
+#include "tokenizers/hub_tokenizer.h"
 
 #include <filesystem>
 #include <memory>
@@ -12,11 +12,11 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "data/text/id_tokenizer.h"
-#include "data/text/tokenizer_file.h"
 #include "io/files.h"
 #include "tests/data/support.h"
 #include "tests/support/temp_dir.h"
+#include "tokenizers/id_tokenizer.h"
+#include "tokenizers/tokenizer_file.h"
 
 namespace zoo {
 namespace {

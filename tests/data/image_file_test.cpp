@@ -13,7 +13,7 @@
 
 #include "base/error.h"
 #include "data/directory.h"
-#include "data/images/formats/exif.h"
+#include "data/images/exif.h"
 #include "io/files.h"
 #include "tests/support/errors.h"
 #include "tests/support/temp_dir.h"

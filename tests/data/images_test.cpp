@@ -10,7 +10,7 @@
 #include <torch/types.h>
 
 #include "data/images/augment.h"
-#include "data/images/formats/idx_file.h"
+#include "data/images/idx_file.h"
 #include "data/images/image_batches.h"
 #include "data/images/image_file.h"
 #include "data/images/image_set.h"

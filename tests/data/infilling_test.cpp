@@ -12,9 +12,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "data/text/batches/text_batches.h"
-#include "data/text/tokenize.h"
 #include "tests/data/support.h"
+#include "text/batches/text_batches.h"
+#include "tokenizers/tokenize.h"
 
 namespace zoo {
 namespace {

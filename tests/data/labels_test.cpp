@@ -6,9 +6,9 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "data/text/tagging/tagged_texts.h"
 #include "tests/support/errors.h"
 #include "tests/support/temp_dir.h"
+#include "text/batches/tagged_texts.h"
 
 namespace zoo::testing {
 namespace {

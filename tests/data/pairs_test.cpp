@@ -5,11 +5,11 @@
 #include <torch/types.h>
 
 #include "base/error.h"
-#include "data/text/batches/padded_rows.h"
-#include "data/text/batches/text_batches.h"
-#include "data/text/corpus.h"
 #include "tests/support/errors.h"
 #include "tests/support/temp_dir.h"
+#include "text/batches/padded_rows.h"
+#include "text/batches/text_batches.h"
+#include "text/corpus.h"
 
 namespace zoo::testing {
 namespace {

@@ -8,10 +8,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "data/sentencepiece/model_check.h"
-#include "data/text/sentencepiece_tokenizer.h"
 #include "tests/data/support.h"
 #include "tests/support/sentencepiece_models.h"
+#include "tokenizers/sentencepiece/model_check.h"
+#include "tokenizers/sentencepiece_tokenizer.h"
 
 namespace zoo::testing {
 namespace {

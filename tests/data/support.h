@@ -11,11 +11,11 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "base/text.h"
-#include "data/text/corpus.h"
-#include "data/text/tokenizer.h"
 #include "tests/support/environment.h"
 #include "tests/support/errors.h"
 #include "tests/support/temp_dir.h"
+#include "text/corpus.h"
+#include "tokenizers/tokenizer.h"
 
 namespace zoo::testing {
 

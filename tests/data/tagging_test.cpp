@@ -8,13 +8,13 @@
 #include <torch/types.h>
 
 #include "base/error.h"
-#include "data/text/batches/padded_rows.h"
-#include "data/text/hub_tokenizer.h"
-#include "data/text/tagging/tagged_texts.h"
-#include "data/text/tagging/token_classification_batches.h"
-#include "data/text/tagging/unit_encoder.h"
 #include "tests/data/support.h"
 #include "tests/support/temp_dir.h"
+#include "text/batches/padded_rows.h"
+#include "text/batches/tagged_texts.h"
+#include "text/batches/token_classification_batches.h"
+#include "text/batches/unit_encoder.h"
+#include "tokenizers/hub_tokenizer.h"
 
 namespace zoo {
 namespace {

@@ -1,7 +1,7 @@
 // Templates end with an error where they cost too much. What they write is compared with jinja2 in
 // tests/parity/chat_template_test.py.
 
-#include "data/text/templates/text_template.h"
+#include "templates/text_template.h"
 
 #include <string>
 #include <vector>

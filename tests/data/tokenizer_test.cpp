@@ -1,4 +1,4 @@
-#include "data/text/tokenizer.h"
+#include "tokenizers/tokenizer.h"
 
 #include <algorithm>
 #include <array>
@@ -11,12 +11,12 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
-#include "data/text/sentencepiece_tokenizer.h"
-#include "data/text/tokenize.h"
 #include "io/files.h"
 #include "tests/data/support.h"
 #include "tests/support/environment.h"
 #include "tests/support/temp_dir.h"
+#include "tokenizers/sentencepiece_tokenizer.h"
+#include "tokenizers/tokenize.h"
 
 namespace zoo {
 namespace {

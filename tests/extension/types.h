@@ -3,7 +3,7 @@
 
 #include <zoo/models/families/families.h>
 #include <zoo/models/mixers/mixers.h>
-#include <zoo/tasks/objectives/objective.h>
+#include <zoo/tasks/objective.h>
 #include <zoo/tasks/task_type.h>
 
 /// Finds a bump on a noisy grid: two numbers, learned with Huber's loss. Batches have fields "grid" (B, H, W,

@@ -5,11 +5,11 @@
 
 #include <torch/types.h>
 
-#include "data/text/tokenizer.h"
 #include "generation/constraints/json_schema.h"
 #include "generation/constraints/regular_expression.h"
 #include "generation/constraints/text_constraint.h"
 #include "tests/fuzz/targets.h"
+#include "tokenizers/tokenizer.h"
 
 namespace zoo::fuzz {
 namespace {

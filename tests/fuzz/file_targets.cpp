@@ -18,19 +18,19 @@
 #include "data/images/annotated_image.h"
 #include "data/images/augment.h"
 #include "data/images/coco_file.h"
-#include "data/images/formats/idx_file.h"
+#include "data/images/idx_file.h"
 #include "data/images/image_file.h"
-#include "data/text/hub_tokenizer.h"
-#include "data/text/sentencepiece_tokenizer.h"
 #include "experiments/load_experiment.h"
 #include "io/config/config_file.h"
 #include "io/files.h"
-#include "io/pytorch/pytorch_file.h"
+#include "io/formats/pytorch_file.h"
 #include "io/safetensors.h"
 #include "models/families/model_cost.h"
 #include "tasks/experiment.h"
 #include "tasks/task_type.h"
 #include "tests/fuzz/targets.h"
+#include "tokenizers/hub_tokenizer.h"
+#include "tokenizers/sentencepiece_tokenizer.h"
 
 namespace zoo::fuzz {
 namespace {

@@ -8,14 +8,14 @@
 #include <torch/types.h>
 
 #include "base/error.h"
-#include "data/text/chats/chat_template.h"
 #include "interop/foreign_model.h"
 #include "interop/stored_texts.h"
 #include "io/files.h"
-#include "io/gguf/gguf_file.h"
-#include "io/gguf/gguf_writer.h"
+#include "io/formats/gguf_file.h"
+#include "io/formats/gguf_writer.h"
 #include "io/safetensors.h"
 #include "tests/fuzz/targets.h"
+#include "text/chat_template.h"
 
 namespace zoo::fuzz {
 namespace {

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "serving/api/routes/api.h"
+#include "serving/api/api.h"
 #include "serving/service.h"
 #include "tests/fuzz/targets.h"
 #include "tests/serving/small_runs.h"

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "data/text/templates/text_template.h"
+#include "templates/text_template.h"
 #include "tests/fuzz/targets.h"
 
 namespace zoo::fuzz {

@@ -9,10 +9,10 @@
 #include <torch/types.h>
 
 #include "base/error.h"
-#include "data/text/tokenizer_file.h"
 #include "generation/generator.h"
 #include "generation/prompt.h"
 #include "tests/support/text_models.h"
+#include "tokenizers/tokenizer_file.h"
 
 namespace zoo {
 namespace {

@@ -11,10 +11,10 @@
 #include <torch/utils.h>
 
 #include "base/error.h"
-#include "data/text/sentencepiece_tokenizer.h"
 #include "io/files.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/text_models.h"
+#include "tokenizers/sentencepiece_tokenizer.h"
 
 namespace zoo {
 namespace {

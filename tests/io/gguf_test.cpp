@@ -8,8 +8,8 @@
 
 #include "base/error.h"
 #include "io/files.h"
-#include "io/gguf/gguf_file.h"
-#include "io/gguf/gguf_writer.h"
+#include "io/formats/gguf_file.h"
+#include "io/formats/gguf_writer.h"
 #include "io/safetensors.h"
 #include "tests/support/temp_dir.h"
 

@@ -1,7 +1,7 @@
 // Patterns show exactly the pairs of their definitions, and attention over their bands is attention step by
 // step with the corresponding mask.
 
-#include "layers/patterns/attention_pattern.h"
+#include "layers/attention/attention_pattern.h"
 
 #include <cstdlib>
 #include <functional>
@@ -12,11 +12,11 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include "layers/attention/banded_attention.h"
 #include "layers/attention/scaled_dot_product.h"
-#include "layers/kernels/attention/cpu_attention.h"
-#include "layers/patterns/banded_attention.h"
-#include "layers/patterns/sparse_patterns.h"
-#include "layers/patterns/window_pattern.h"
+#include "layers/attention/sparse_patterns.h"
+#include "layers/attention/window_pattern.h"
+#include "layers/kernels/cpu_attention.h"
 
 namespace zoo {
 namespace {

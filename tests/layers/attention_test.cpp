@@ -12,7 +12,7 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
-#include "layers/positions/position_bias.h"
+#include "layers/attention/position_bias.h"
 
 namespace zoo {
 namespace {

@@ -6,7 +6,7 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
-#include "layers/positions/rotary.h"
+#include "layers/attention/rotary.h"
 
 namespace zoo {
 namespace {

@@ -1,4 +1,4 @@
-#include "layers/kernels/attention/few_queries.h"
+#include "layers/kernels/few_queries.h"
 
 #include <limits>
 

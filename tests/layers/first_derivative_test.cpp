@@ -11,13 +11,13 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
-#include "layers/kernels/attention/cpu_attention.h"
+#include "layers/attention/rotary.h"
+#include "layers/kernels/cpu_attention.h"
 #include "layers/kernels/cross_entropy.h"
 #include "layers/kernels/dropout.h"
 #include "layers/kernels/gelu.h"
 #include "layers/kernels/rms_norm.h"
 #include "layers/kernels/swiglu.h"
-#include "layers/positions/rotary.h"
 
 namespace zoo {
 namespace {

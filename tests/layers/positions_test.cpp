@@ -1,4 +1,4 @@
-#include "layers/positions/positions.h"
+#include "layers/attention/positions.h"
 
 #include <algorithm>
 #include <atomic>
@@ -12,8 +12,8 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
-#include "layers/positions/position_bias.h"
-#include "layers/positions/rotary.h"
+#include "layers/attention/position_bias.h"
+#include "layers/attention/rotary.h"
 
 namespace zoo {
 namespace {

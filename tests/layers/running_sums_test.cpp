@@ -1,7 +1,7 @@
 // The sums of running_sums.h and delta_rule.h: chunks, the recurrence and the definition token by token give
 // the same outputs, sums and gradients.
 
-#include "layers/running/running_sums.h"
+#include "layers/running_sums.h"
 
 #include <algorithm>
 #include <functional>
@@ -13,7 +13,7 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
-#include "layers/running/delta_rule.h"
+#include "layers/delta_rule.h"
 
 namespace zoo {
 namespace {

@@ -7,9 +7,9 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include "layers/attention/banded_attention.h"
 #include "layers/attention/scaled_dot_product.h"
-#include "layers/patterns/banded_attention.h"
-#include "layers/patterns/window_pattern.h"
+#include "layers/attention/window_pattern.h"
 
 namespace zoo {
 namespace {

@@ -12,7 +12,7 @@
 #include <torch/utils.h>
 
 #include "layers/attention/attention.h"
-#include "layers/patterns/window_pattern.h"
+#include "layers/attention/window_pattern.h"
 
 namespace zoo {
 namespace {

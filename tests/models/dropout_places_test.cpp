@@ -10,9 +10,9 @@
 #include "io/config/config_file.h"
 #include "layers/attention/attention.h"
 #include "models/embedder.h"
+#include "models/embedders/patch_embedder.h"
 #include "models/families/families.h"
 #include "models/mixers/mixers.h"
-#include "models/vision/patch_embedder.h"
 #include "tests/support/small_models.h"
 
 namespace zoo::testing {

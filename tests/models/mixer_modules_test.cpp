@@ -15,7 +15,7 @@
 #include <torch/utils.h>
 
 #include "layers/attention/attention.h"
-#include "layers/running/running_state.h"
+#include "layers/running_state.h"
 #include "models/mixers/delta_net.h"
 #include "models/mixers/linear_attention.h"
 #include "models/mixers/performer.h"

@@ -1,4 +1,4 @@
-#include "pages/report/best_values.h"
+#include "pages/tables/best_values.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

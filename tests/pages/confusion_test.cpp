@@ -1,11 +1,11 @@
-#include "pages/report/confusion.h"
+#include "pages/tables/confusion.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "pages/report/report_document.h"
-#include "pages/report/report_markdown.h"
 #include "pages/report/report_page.h"
+#include "pages/tables/report_document.h"
+#include "pages/tables/report_markdown.h"
 #include "tests/pages/made_up_results.h"
 #include "tests/pages/page_support.h"
 

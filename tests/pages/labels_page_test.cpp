@@ -1,6 +1,6 @@
 // The page of texts with a label for each word or character.
 
-#include "pages/labels/labels_page.h"
+#include "pages/labels_page.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

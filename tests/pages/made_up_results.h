@@ -13,7 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "comparison/statistics/paired_test.h"
-#include "pages/report/best_values.h"
+#include "pages/tables/best_values.h"
 
 namespace zoo::testing {
 

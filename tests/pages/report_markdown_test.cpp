@@ -1,4 +1,4 @@
-#include "pages/report/report_markdown.h"
+#include "pages/tables/report_markdown.h"
 
 #include <string>
 

@@ -1,11 +1,11 @@
 // The table in the terminal.
 
-#include "pages/report/table.h"
+#include "pages/tables/table.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "pages/report/report_markdown.h"
+#include "pages/tables/report_markdown.h"
 #include "tests/pages/made_up_results.h"
 
 namespace zoo::testing {

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "layers/running/delta_rule.h"
+#include "layers/delta_rule.h"
 #include "models/mixers/delta_net.h"
 #include "tests/parity/reference.h"
 

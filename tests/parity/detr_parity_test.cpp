@@ -4,7 +4,7 @@
 #include "models/families/detr.h"
 #include "tasks/images/set_criterion.h"
 #include "tests/parity/reference.h"
-#include "training/gradients/gradient_accumulator.h"
+#include "training/gradient_accumulator.h"
 
 namespace zoo::testing {
 namespace {

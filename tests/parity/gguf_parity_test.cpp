@@ -7,10 +7,10 @@
 #include <torch/types.h>
 
 #include "checkpoints/run.h"
-#include "data/text/batches/padded_rows.h"
-#include "io/gguf/gguf_file.h"
+#include "io/formats/gguf_file.h"
 #include "models/inference_scope.h"
 #include "tests/parity/reference.h"
+#include "text/batches/padded_rows.h"
 
 namespace zoo::testing {
 namespace {

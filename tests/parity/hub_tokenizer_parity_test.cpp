@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "data/text/hub_tokenizer.h"
-#include "data/text/tokenizer_file.h"
 #include "tests/parity/reference.h"
 #include "tests/parity/token_lists.h"
+#include "tokenizers/hub_tokenizer.h"
+#include "tokenizers/tokenizer_file.h"
 
 namespace zoo::testing {
 namespace {

@@ -2,13 +2,13 @@
 
 #include <torch/types.h>
 
-#include "data/text/batches/text_batches.h"
 #include "models/families/families.h"
 #include "models/lora.h"
-#include "tasks/objectives/token_cross_entropy.h"
+#include "tasks/token_cross_entropy.h"
 #include "tests/parity/reference.h"
 #include "tests/support/small_models.h"
-#include "training/gradients/gradient_accumulator.h"
+#include "text/batches/text_batches.h"
+#include "training/gradient_accumulator.h"
 #include "training/optimizers/optimizer.h"
 
 namespace zoo::testing {

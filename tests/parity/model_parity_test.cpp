@@ -5,10 +5,10 @@
 #include "models/inference_scope.h"
 #include "models/mixers/blocks.h"
 #include "models/mixers/window.h"
-#include "tasks/objectives/token_cross_entropy.h"
+#include "tasks/token_cross_entropy.h"
 #include "tests/parity/reference.h"
 #include "tests/support/small_models.h"
-#include "training/gradients/gradient_accumulator.h"
+#include "training/gradient_accumulator.h"
 
 namespace zoo::testing {
 namespace {

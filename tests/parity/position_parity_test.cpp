@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 
 #include "layers/attention/attention.h"
-#include "layers/positions/position_bias.h"
-#include "layers/positions/positions.h"
-#include "layers/positions/rotary.h"
+#include "layers/attention/position_bias.h"
+#include "layers/attention/positions.h"
+#include "layers/attention/rotary.h"
 #include "tests/parity/reference.h"
 
 namespace zoo::testing {

@@ -2,7 +2,7 @@
 
 #include "data/audio/log_mel.h"
 #include "data/audio/resample.h"
-#include "data/audio/speech_batches.h"
+#include "tasks/audio/speech_batches.h"
 #include "tasks/metrics/speech_metrics.h"
 #include "tests/parity/reference.h"
 

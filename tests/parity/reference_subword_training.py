@@ -1,4 +1,4 @@
-"""Vocabularies that tokenizers' BpeTrainer learns, for the trainers of data/text/trainers/."""
+"""Vocabularies that tokenizers' BpeTrainer learns, for the trainers of tokenizers/subwords/."""
 
 import json
 

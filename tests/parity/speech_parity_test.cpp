@@ -2,8 +2,8 @@
 
 #include "generation/beam_search.h"
 #include "models/families/whisper.h"
-#include "tasks/objectives/ctc.h"
-#include "tasks/objectives/token_cross_entropy.h"
+#include "tasks/ctc.h"
+#include "tasks/token_cross_entropy.h"
 #include "tests/parity/reference.h"
 #include "tests/support/requests.h"
 

@@ -9,10 +9,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "data/text/hub_tokenizer.h"
 #include "io/files.h"
 #include "tests/parity/reference.h"
 #include "tests/parity/token_lists.h"
+#include "tokenizers/hub_tokenizer.h"
 
 namespace zoo::testing {
 namespace {

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "data/files/tables.h"
+#include "data/tables.h"
 #include "io/files.h"
 #include "tests/parity/reference.h"
 

@@ -7,8 +7,8 @@
 
 #include <torch/types.h>
 
-#include "data/text/tokenizer.h"
 #include "tests/parity/reference.h"
+#include "tokenizers/tokenizer.h"
 
 namespace zoo::testing {
 

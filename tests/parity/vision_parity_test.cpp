@@ -14,9 +14,9 @@
 #include "models/families/families.h"
 #include "models/families/model_keys.h"
 #include "models/families/vit.h"
-#include "tasks/objectives/token_cross_entropy.h"
+#include "tasks/token_cross_entropy.h"
 #include "tests/parity/reference.h"
-#include "training/gradients/gradient_accumulator.h"
+#include "training/gradient_accumulator.h"
 
 namespace zoo::testing {
 namespace {

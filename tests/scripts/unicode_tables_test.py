@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""data/text/unicode/tables.cpp says what the installed `tokenizers` does, and a changed table is noticed."""
+"""tokenizers/unicode/tables.cpp says what the installed `tokenizers` does, and a changed table is noticed."""
 
 import os
 import pathlib
@@ -28,11 +28,11 @@ if result.returncode != 0:
 with tempfile.TemporaryDirectory() as folder:
     copy = pathlib.Path(folder)
     (copy / "scripts").mkdir()
-    (copy / "data/text/unicode").mkdir(parents=True)
+    (copy / "tokenizers/unicode").mkdir(parents=True)
     script = ROOT / "scripts/make_unicode_tables.py"
     (copy / "scripts" / script.name).write_text(script.read_text())
-    table = (ROOT / "data/text/unicode/tables.cpp").read_text()
-    (copy / "data/text/unicode/tables.cpp").write_text(table.replace("{0x116D0, 0x116E3", "{0x116D0, 0x116E2"))
+    table = (ROOT / "tokenizers/unicode/tables.cpp").read_text()
+    (copy / "tokenizers/unicode/tables.cpp").write_text(table.replace("{0x116D0, 0x116E3", "{0x116D0, 0x116E2"))
     planted = check(copy / "scripts" / script.name)
     if planted.returncode == 0 or "does not say what tokenizers" not in planted.stderr:
         sys.exit(f"a changed table was not noticed: {planted.stderr}")

@@ -1,6 +1,6 @@
 // The API over real sockets.
 
-#include "serving/api/routes/api.h"
+#include "serving/api/api.h"
 
 #include <zlib.h>
 
@@ -13,13 +13,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "data/text/subwords/specification.h"
-#include "data/text/tokenizer.h"
 #include "serving/api/token_json.h"
 #include "serving/http/http_server.h"
 #include "serving/service.h"
 #include "tests/serving/http_client.h"
 #include "tests/serving/small_runs.h"
+#include "tokenizers/subwords/specification.h"
+#include "tokenizers/tokenizer.h"
 
 namespace zoo {
 namespace {

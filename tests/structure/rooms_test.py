@@ -43,8 +43,8 @@ class Rooms(unittest.TestCase):
         self.assertIn("layers/weights/norm.h:1: layers/weights includes models, which stands above it", text)
 
     def test_an_include_between_subfolders(self):
-        self.plant("training/optimizers/optimizer.h", "training/gradients/step_graph.h")
-        self.assertIn("training/optimizers includes training/gradients", self.check()[1])
+        self.plant("training/optimizers/optimizer.h", "training/step_graph.h")
+        self.assertIn("training/optimizers includes training", self.check()[1])
 
     def test_a_folder_without_a_floor(self):
         (self.root / "layers/attic").mkdir()
@@ -52,9 +52,16 @@ class Rooms(unittest.TestCase):
         self.assertIn("layers/attic: this folder has no floor", self.check()[1])
 
     def test_a_full_folder(self):
-        for i in range(16):
-            (self.root / f"io/part_{i}.h").write_text("#pragma once\n")
-        self.assertRegex(self.check()[1], r"io: \d+ sources, more than 15")
+        (self.root / "io/parts.h").write_text("#pragma once\n\n// Not counted.\n" + "int part();\n" * 2000)
+        self.assertRegex(self.check()[1], r"io: \d+ lines, more than 3000")
+
+    def test_a_full_top_folder(self):
+        for i in range(4):
+            (self.root / f"io/part_{i}").mkdir()
+            (self.root / f"io/part_{i}/parts.h").write_text("#pragma once\n" + "int part();\n" * 2000)
+            with open(self.root / "scripts/rooms.txt", "a") as floors:
+                floors.write(f"io/part_{i} parts\n")
+        self.assertRegex(self.check()[1], r"io: \d+ lines with its subfolders, more than 12000")
 
     def test_an_include_of_what_is_not_there(self):
         self.plant("layers/weights/norm.h", "norm_options.h")
@@ -63,7 +70,7 @@ class Rooms(unittest.TestCase):
     def test_a_drawing_of_other_sources(self):
         self.plant("apps/config.cpp", "analysis/scaling.h")
         (self.root / "docs/architecture.md").write_text(
-            (self.root / "docs/architecture.md").read_text().replace("| `base` |", "| `basement` |"))
+            (self.root / "docs/architecture.md").read_text().replace("[base]", "[basement]"))
         self.assertIn("the drawing does not match the sources", self.check()[1])
 
 

@@ -13,7 +13,7 @@ namespace zoo::testing {
 /// process. What an operation on it refuses, CUDA refuses, too:
 ///   - tensors of the processor beside its own, except numbers without dimensions
 ///   - gradients of another type than CUDA's kernels take, products of integers
-///   - in a graph (training/gradients/step_graph.h): to wait for the device, and to copy to or from it
+///   - in a graph (training/step_graph.h): to wait for the device, and to copy to or from it
 /// Its logarithm rounds in another way than the processor's. Nobody but its kernels may read its memory: its
 /// tensors have addresses at which there is nothing. For mixed precision LibTorch has the same lists of
 /// operations for MTIA and for CUDA.

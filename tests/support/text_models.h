@@ -3,8 +3,8 @@
 
 #include <memory>
 
-#include "data/text/tokenizer.h"
 #include "tests/support/small_models.h"
+#include "tokenizers/tokenizer.h"
 
 namespace zoo::testing {
 

@@ -1,6 +1,6 @@
 // Training on conversations: data.chat.
 
-#include "data/text/chats/conversations.h"
+#include "text/conversations.h"
 
 #include <filesystem>
 #include <string>
@@ -12,10 +12,10 @@
 
 #include "base/random.h"
 #include "checkpoints/run.h"
-#include "data/text/hub_tokenizer.h"
 #include "experiments/load_experiment.h"
 #include "io/files.h"
 #include "tests/support/training.h"
+#include "tokenizers/hub_tokenizer.h"
 
 namespace zoo::testing {
 namespace {

@@ -1,7 +1,7 @@
 // The CTC objective against the sum over all paths, and what it does at its edges. parity/speech_parity_test
 // compares it with PyTorch's.
 
-#include "tasks/objectives/ctc.h"
+#include "tasks/ctc.h"
 
 #include <cmath>
 #include <map>

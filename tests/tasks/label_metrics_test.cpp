@@ -10,7 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tasks/objectives/label_loss.h"
+#include "tasks/label_loss.h"
 #include "tasks/prediction.h"
 #include "tasks/problem.h"
 

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "layers/kernels/cross_entropy.h"
 #include "tasks/evaluation.h"
-#include "tasks/objectives/token_cross_entropy.h"
+#include "tasks/token_cross_entropy.h"
 #include "tests/support/errors.h"
 #include "tests/support/small_models.h"
 

@@ -14,7 +14,7 @@
 #include "data/images/image_file.h"
 #include "tasks/task.h"
 #include "tests/support/training.h"
-#include "training/gradients/gradient_accumulator.h"
+#include "training/gradient_accumulator.h"
 
 namespace zoo::testing {
 namespace {

@@ -9,10 +9,10 @@
 #include "checkpoints/checkpoint.h"
 #include "io/files.h"
 #include "models/inference_scope.h"
-#include "tasks/objectives/token_cross_entropy.h"
+#include "tasks/token_cross_entropy.h"
 #include "tests/support/small_models.h"
 #include "tests/support/training.h"
-#include "training/gradients/gradient_accumulator.h"
+#include "training/gradient_accumulator.h"
 
 namespace zoo::testing {
 namespace {

@@ -1,6 +1,6 @@
 // Parts of models on a GPU: positions, norms, mixers.
 
-#include "layers/positions/position_bias.h"
+#include "layers/attention/position_bias.h"
 #include "tests/training/on_a_gpu.h"
 
 namespace zoo::testing {

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "tests/support/errors.h"
 #include "tests/training/on_a_gpu.h"
-#include "training/gradients/device_graph.h"
+#include "training/device_graph.h"
 
 namespace zoo::testing {
 namespace {

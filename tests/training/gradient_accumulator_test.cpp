@@ -1,4 +1,4 @@
-#include "training/gradients/gradient_accumulator.h"
+#include "training/gradient_accumulator.h"
 
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "layers/kernels/cross_entropy.h"
 #include "models/families/resnet.h"
-#include "tasks/objectives/token_cross_entropy.h"
+#include "tasks/token_cross_entropy.h"
 #include "tests/support/errors.h"
 #include "tests/support/small_models.h"
 

@@ -12,7 +12,7 @@
 
 #include "base/tensor_memory.h"
 #include "checkpoints/checkpoint.h"
-#include "tasks/objectives/token_cross_entropy.h"
+#include "tasks/token_cross_entropy.h"
 #include "tests/support/small_models.h"
 #include "tests/support/training.h"
 

@@ -6,9 +6,9 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
-#include "tasks/objectives/token_cross_entropy.h"
+#include "tasks/token_cross_entropy.h"
 #include "tests/support/small_models.h"
-#include "training/gradients/gradient_accumulator.h"
+#include "training/gradient_accumulator.h"
 
 namespace zoo::testing {
 namespace {

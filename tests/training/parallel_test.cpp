@@ -22,14 +22,14 @@
 #include "base/tensor_memory.h"
 #include "models/families/resnet.h"
 #include "parallel/process_group.h"
-#include "tasks/objectives/token_cross_entropy.h"
+#include "tasks/token_cross_entropy.h"
 #include "tests/support/environment.h"
 #include "tests/support/errors.h"
 #include "tests/support/small_models.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/training.h"
-#include "training/gradients/gradient_accumulator.h"
-#include "training/gradients/gradient_reducer.h"
+#include "training/gradient_accumulator.h"
+#include "training/gradient_reducer.h"
 #include "training/optimizers/shards.h"
 
 namespace zoo::testing {

@@ -1,4 +1,4 @@
-#include "training/gradients/step_graph.h"
+#include "training/step_graph.h"
 
 #if __has_include(<ATen/core/GraphImplInterface.h>)  // LibTorch 2.13
 #include <ATen/core/GraphImplInterface.h>
@@ -8,10 +8,10 @@
 
 #include "base/error.h"
 #include "base/random.h"
-#include "tasks/objectives/token_cross_entropy.h"
+#include "tasks/token_cross_entropy.h"
 #include "tests/support/errors.h"
 #include "tests/support/small_models.h"
-#include "training/gradients/gradient_accumulator.h"
+#include "training/gradient_accumulator.h"
 
 namespace zoo::testing {
 namespace {

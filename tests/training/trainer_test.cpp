@@ -11,7 +11,7 @@
 #include "checkpoints/run.h"
 #include "io/safetensors.h"
 #include "tests/support/training.h"
-#include "training/gradients/gradient_accumulator.h"
+#include "training/gradient_accumulator.h"
 
 namespace zoo::testing {
 namespace {

@@ -1,0 +1,47 @@
+#include "apps/console/run_arguments.h"
+
+#include <iostream>
+
+#include <fmt/format.h>
+
+#include "base/device.h"
+#include "base/error.h"
+#include "checkpoints/stored_model.h"
+#include "models/stack.h"
+
+namespace zoo {
+
+Run open_run(const RunArguments& arguments) {
+  const auto device = parse_device(arguments.device);
+  note_large_weights(arguments.dir);
+  auto run = Run::open(arguments.dir, device, arguments.weights, arguments.base);
+  const auto wanted = arguments.weights.value_or(run.experiment().generation.weights);
+  if (const auto format = fast_format(wanted, device); format != wanted) {
+    std::cerr << fmt::format("note: {} is not fast on this machine, so the weights are stored in {}\n",
+                             name_of(wanted), name_of(format));
+  }
+  store_cache(run.model(), arguments.cache.value_or(run.experiment().generation.cache));
+  return run;
+}
+
+void note_large_weights(const std::filesystem::path& model) {
+  if (const auto note = weights_note(model)) std::cerr << *note << '\n';
+}
+
+void require_no_base(const std::filesystem::path& base) {
+  if (!base.empty()) throw UsageError("--base is for an adapter of PEFT, and this is a configuration");
+}
+
+void require_input(const Run& run, PredictionInput input, std::string_view option) {
+  const auto kind_of = [](PredictionInput read) {
+    return read == PredictionInput::nothing ? PredictionInput::text : read;  // tasks on texts that write
+  };
+  const auto reads = kind_of(task_type(run.experiment()).predicts_from);
+  if (reads == kind_of(input)) return;
+  const char* const advice = reads == PredictionInput::image_file   ? "images: use --image"
+                             : reads == PredictionInput::audio_file ? "recordings: use --audio"
+                                                                    : "texts: use --text";
+  throw UsageError(fmt::format("{}: {} reads {}", option, run.dir().string(), advice));
+}
+
+}  // namespace zoo

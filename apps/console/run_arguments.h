@@ -1,0 +1,36 @@
+#pragma once
+// The trained model that a subcommand uses.
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "checkpoints/run.h"
+#include "layers/kernels/cache_format.h"
+#include "models/config/model_config.h"
+
+namespace zoo {
+
+struct RunArguments {
+  std::filesystem::path dir;
+  std::filesystem::path base = {};        // of an adapter of PEFT; default: what adapter_config.json names
+  std::optional<WeightFormat> weights;    // default: the run's generation.weights
+  std::optional<CacheFormat> cache = {};  // default: the run's generation.cache
+  std::string device = "auto";
+};
+
+/// Opens the run on the device, and says before if that takes long, with its weights and its cache in the
+/// chosen formats. Throws like Run::open().
+Run open_run(const RunArguments& arguments);
+
+/// Says on stderr that reading these weights takes long, if it does.
+void note_large_weights(const std::filesystem::path& model);
+
+/// Throws UsageError if there is a --base, for what is no trained model.
+void require_no_base(const std::filesystem::path& base);
+
+/// Throws UsageError if `option`, --text, --image or --audio, is not for the input that the run reads.
+void require_input(const Run& run, PredictionInput input, std::string_view option);
+
+}  // namespace zoo

@@ -1,0 +1,204 @@
+// Parquet files, read by Apache Arrow in batches of rows.
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "data/table_forms.h"
+#include "data/text_files.h"
+
+#ifdef ZOO_PARQUET
+#include <arrow/api.h>
+#include <arrow/io/file.h>
+#include <parquet/arrow/reader.h>
+
+#include <algorithm>
+#include <memory>
+#include <numeric>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "base/text.h"
+#include "io/open_file.h"
+#endif
+
+namespace zoo {
+
+#ifdef ZOO_PARQUET
+namespace {
+
+constexpr int64_t kRowsAtOnce = 1024;
+
+void check(const arrow::Status& status, const std::filesystem::path& path) {
+  if (!status.ok())
+    throw DataError(fmt::format("cannot read '{}': {}", path.string(), excerpt(status.message(), 200)));
+}
+
+template <class Result>
+auto value_or_fail(Result&& result, const std::filesystem::path& path) {
+  check(result.status(), path);
+  return std::forward<Result>(result).ValueOrDie();
+}
+
+std::unique_ptr<parquet::arrow::FileReader> open_parquet(const std::filesystem::path& path) {
+  // The file is checked as all files of a corpus are; Arrow takes over the descriptor.
+  auto descriptor = open_for_reading(path, Follow::links);
+  const auto file = value_or_fail(arrow::io::ReadableFile::Open(descriptor.get()), path);
+  descriptor.release();
+  return value_or_fail(parquet::arrow::OpenFile(file, arrow::default_memory_pool()), path);
+}
+
+/// The names that lead to a column: one, or several for a member of a struct, from the outer column inwards.
+using ParquetColumn = std::vector<std::string>;
+
+ParquetColumn split_at_dots(const std::string& name) {
+  ParquetColumn keys;
+  for (size_t begin = 0;;) {
+    const size_t dot = name.find('.', begin);
+    keys.push_back(name.substr(begin, dot == name.npos ? dot : dot - begin));
+    if (dot == name.npos) return keys;
+    begin = dot + 1;
+  }
+}
+
+/// The type of the member that `keys` lead to; null if there is none.
+std::shared_ptr<arrow::DataType> type_at(const arrow::Schema& schema, const ParquetColumn& keys) {
+  auto field = schema.GetFieldByName(keys.front());
+  for (size_t i = 1; field && i < keys.size(); ++i) {
+    if (field->type()->id() != arrow::Type::STRUCT) return nullptr;
+    field = static_cast<const arrow::StructType&>(*field->type()).GetFieldByName(keys[i]);
+  }
+  return field ? field->type() : nullptr;
+}
+
+std::shared_ptr<arrow::Schema> schema_of(parquet::arrow::FileReader& reader,
+                                         const std::filesystem::path& path) {
+  std::shared_ptr<arrow::Schema> schema;
+  check(reader.GetSchema(&schema), path);
+  return schema;
+}
+
+/// Whether a column may have lists.
+enum class Values { single, lists };
+
+ParquetColumn find_parquet_column(const std::filesystem::path& path, const arrow::Schema& schema,
+                                  const ColumnNames& names, Values values) {
+  for (const auto& name : names) {
+    auto column = schema.GetFieldByName(name) ? ParquetColumn{name} : split_at_dots(name);
+    const auto type = type_at(schema, column);
+    if (!type) continue;
+    const bool is_list = type->id() == arrow::Type::LIST || type->id() == arrow::Type::LARGE_LIST;
+    if (arrow::is_nested(type->id()) && !(is_list && values == Values::lists))
+      throw DataError(fmt::format("{}: \"{}\" is {}, not a text", path.string(), name, type->ToString()));
+    return column;
+  }
+  fail_column(path, "", names, schema.field_names());
+}
+
+std::shared_ptr<arrow::Array> array_at(const arrow::RecordBatch& batch, const ParquetColumn& column,
+                                       const std::filesystem::path& path) {
+  auto array = batch.GetColumnByName(column.front());
+  for (size_t i = 1; array && i < column.size(); ++i)
+    array = value_or_fail(static_cast<const arrow::StructArray&>(*array).GetFlattenedField(
+                              static_cast<const arrow::StructType&>(*array->type()).GetFieldIndex(column[i])),
+                          path);
+  return array;
+}
+
+/// The columns in the file, which has one for each member of a struct, to which `columns` belong.
+std::vector<int> leaves_of(const parquet::arrow::FileReader& reader,
+                           const std::vector<ParquetColumn>& columns) {
+  const auto* const schema = reader.parquet_reader()->metadata()->schema();
+  std::vector<int> leaves;
+  for (int i = 0; i < schema->num_columns(); ++i) {
+    const auto is_outer = [&](const auto& column) {
+      return column.front() == schema->GetColumnRoot(i)->name();
+    };
+    if (std::ranges::any_of(columns, is_outer)) leaves.push_back(i);
+  }
+  return leaves;
+}
+
+std::string field_at(const arrow::Array& array, int64_t row, const std::filesystem::path& path) {
+  const auto scalar = value_or_fail(array.GetScalar(row), path);
+  if (!scalar->is_valid) return {};
+  if (arrow::is_nested(scalar->type->id())) {
+    const auto& values = *static_cast<const arrow::BaseListScalar&>(*scalar).value;
+    if (arrow::is_nested(values.type_id()))
+      throw DataError(fmt::format("{}: a list of lists is not supported here", path.string()));
+    auto list = nlohmann::json::array();
+    for (int64_t i = 0; i < values.length(); ++i) list.push_back(field_at(values, i, path));
+    return list.dump();
+  }
+  std::string text;
+  if (scalar->type->id() == arrow::Type::DICTIONARY) {
+    text = value_or_fail(static_cast<const arrow::DictionaryScalar&>(*scalar).GetEncodedValue(), path)
+               ->ToString();
+  } else if (arrow::is_base_binary_like(scalar->type->id()) ||
+             arrow::is_binary_view_like(scalar->type->id())) {
+    text = static_cast<const arrow::BaseBinaryScalar&>(*scalar).view();
+  } else {
+    text = scalar->ToString();
+  }
+  if (find_invalid_utf8(text))
+    throw DataError(fmt::format("{}: a text of this file is not UTF-8", path.string()));
+  return with_unix_line_ends(std::move(text));
+}
+
+}  // namespace
+
+void read_parquet(const std::filesystem::path& path, const std::vector<ColumnNames>& columns,
+                  const RowVisitor& visit, const std::vector<size_t>& lists) {
+  const auto reader = open_parquet(path);
+  const auto schema = schema_of(*reader, path);
+  std::vector<ParquetColumn> found;
+  for (size_t i = 0; i < columns.size(); ++i) {
+    const auto values = std::ranges::find(lists, i) == lists.end() ? Values::single : Values::lists;
+    found.push_back(find_parquet_column(path, *schema, columns[i], values));
+  }
+  reader->set_batch_size(kRowsAtOnce);
+  std::vector<int> row_groups(static_cast<size_t>(reader->num_row_groups()));
+  std::iota(row_groups.begin(), row_groups.end(), 0);
+  const auto batches =
+      value_or_fail(reader->GetRecordBatchReader(row_groups, leaves_of(*reader, found)), path);
+  int64_t number = 0;
+  while (const auto batch = value_or_fail(batches->Next(), path)) {
+    std::vector<std::shared_ptr<arrow::Array>> arrays;
+    for (const auto& column : found) arrays.push_back(array_at(*batch, column, path));
+    for (int64_t row = 0; row < batch->num_rows(); ++row) {
+      TableRow result{.number = ++number, .fields = {}};
+      for (const auto& array : arrays) result.fields.push_back(field_at(*array, row, path));
+      visit(std::move(result));
+    }
+  }
+  if (number == 0) throw DataError(fmt::format("{}: the table has no rows", path.string()));
+}
+
+std::vector<std::string> columns_of_parquet(const std::filesystem::path& path) {
+  return schema_of(*open_parquet(path), path)->field_names();
+}
+
+#else
+
+namespace {
+
+[[noreturn]] void fail_without_arrow(const std::filesystem::path& path) {
+  throw DataError(
+      fmt::format("{}: this build reads no Parquet, because Arrow was not found: pip install pyarrow into "
+                  "the Python that CMake "
+                  "finds, and build again (docs/data.md)",
+                  path.string()));
+}
+
+}  // namespace
+
+void read_parquet(const std::filesystem::path& path, const std::vector<ColumnNames>&, const RowVisitor&,
+                  const std::vector<size_t>&) {
+  fail_without_arrow(path);
+}
+
+std::vector<std::string> columns_of_parquet(const std::filesystem::path& path) { fail_without_arrow(path); }
+
+#endif
+
+}  // namespace zoo

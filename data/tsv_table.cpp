@@ -1,0 +1,79 @@
+// Tab-separated tables.
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "data/file_lines.h"
+#include "data/table_forms.h"
+#include "data/text_files.h"
+
+namespace zoo {
+namespace {
+
+/// Index of the first of `names` that the header of `path` has.
+size_t find_tsv_column(const std::filesystem::path& path, const std::vector<std::string>& header,
+                       const ColumnNames& names) {
+  for (const auto& name : names) {
+    const auto found = std::ranges::find(header, name);
+    if (found != header.end()) return static_cast<size_t>(found - header.begin());
+  }
+  if (header.size() == 1 && header.front().find_first_of(",;") != std::string::npos) {
+    throw DataError(fmt::format("{}:1: columns are separated by tabs, not by commas or semicolons: {}",
+                                path.string(), excerpt(header.front(), 200)));
+  }
+  fail_column(path, ":1", names, header);
+}
+
+std::vector<std::string_view> tsv_fields(std::string_view line) {
+  std::vector<std::string_view> fields;
+  for (size_t begin = 0;;) {
+    const size_t end = line.find('\t', begin);
+    fields.push_back(line.substr(begin, end == line.npos ? end : end - begin));
+    if (end == line.npos) return fields;
+    begin = end + 1;
+  }
+}
+
+/// The header, which is the first line of `lines`, even if that is blank.
+std::vector<std::string> read_header(const std::filesystem::path& path, FileLines& lines) {
+  if (!lines.next()) throw DataError(fmt::format("{}: the file is empty", path.string()));
+  const auto fields = tsv_fields(lines.line());
+  if (lines.line().find('\r') != std::string_view::npos) {
+    throw DataError(
+        fmt::format("{}:1: its lines end with CR alone, as on old computers: write LF in place of "
+                    "it, such as by tr '\\r' '\\n'",
+                    path.string()));
+  }
+  return {fields.begin(), fields.end()};
+}
+
+}  // namespace
+
+void read_tsv(const std::filesystem::path& path, const std::vector<ColumnNames>& columns,
+              const RowVisitor& visit) {
+  FileLines lines(path);
+  const auto header = read_header(path, lines);
+  std::vector<size_t> indices;
+  for (const auto& names : columns) indices.push_back(find_tsv_column(path, header, names));
+  while (lines.next()) {
+    if (is_blank(lines.line())) continue;
+    const auto fields = tsv_fields(lines.line());
+    if (fields.size() != header.size()) {
+      throw DataError(fmt::format("{}:{}: {} fields, but the header has {}", path.string(), lines.number(),
+                                  fields.size(), header.size()));
+    }
+    TableRow row{.number = lines.number(), .fields = {}};
+    for (const size_t index : indices) row.fields.emplace_back(fields[index]);
+    visit(std::move(row));
+  }
+}
+
+std::vector<std::string> columns_of_tsv(const std::filesystem::path& path) {
+  FileLines lines(path);
+  return read_header(path, lines);
+}
+
+}  // namespace zoo

@@ -1,0 +1,44 @@
+#pragma once
+// Attention without softmax: y_t = Σ_s φ(q_t)·φ(k_s) v_s / Σ_s φ(q_t)·φ(k_s) over the visible tokens s. The
+// sums over s do not depend on t, so time and memory are linear in the number of tokens. φ is linear
+// attention's elu + 1 (linear_attention.h) or Performer's random features (performer.h).
+
+#include <torch/types.h>
+
+#include "layers/running_state.h"
+
+namespace zoo {
+
+/// The features of a call in float32.
+struct Features {
+  torch::Tensor q = {};  // (B, H, T, M)
+  torch::Tensor k = {};  // (B, K, T, M)
+  torch::Tensor v = {};  // (B, K, T, Dv)
+  /// If defined, these stand for q and k above the fraction line.
+  torch::Tensor q_above = {}, k_above = {};
+  /// (B, K, T), causal form only: keys are multiplied by exp of the sum of log_decay over the later tokens.
+  /// See Performer's stabiliser. Undefined: by 1.
+  torch::Tensor log_decay = {};
+  /// Added below the fraction line.
+  double eps = 0;
+};
+
+/// The same with zeros in place of keys and values where `real` (B, T) bool is false. Undefined: no change.
+Features without_padding(Features features, const torch::Tensor& real);
+
+/// Every token sees all tokens. Returns (B, H, T, Dv).
+torch::Tensor attend_to_all(const Features& features);
+
+struct AttendedPast {
+  torch::Tensor output;  // (B, H, T, Dv)
+  /// (B, K, M, Dv+1): Σ k vᵀ, and in the last column Σ k.
+  torch::Tensor sums;
+};
+
+/// Every token sees itself and the tokens before it. `before`: the sums of earlier calls, or undefined.
+AttendedPast attend_to_past(const Features& features, const torch::Tensor& before = {});
+
+/// (B, H, T, T): the weights of the values, which attend_to_all() and attend_to_past() never make.
+torch::Tensor weights_of(const Features& features, bool causal);
+
+}  // namespace zoo

@@ -1,0 +1,55 @@
+#include "models/embedders/frame_convolution.h"
+
+#include <cmath>
+
+#include <fmt/format.h>
+#include <torch/types.h>
+
+#include "layers/weights/construction.h"
+#include "layers/weights/description.h"
+
+namespace zoo {
+
+FrameConvolutionImpl::FrameConvolutionImpl(const FrameConvolutionOptions& options_) : options(options_) {
+  const int64_t K = FrameConvolutionOptions::kernel_size;
+  const double std = std::sqrt(2.0 / static_cast<double>(options.n_inputs() * K));
+  weight = register_parameter("weight", drawn_tensor({options.n_outputs(), options.n_inputs(), K},
+                                                     [&](torch::Tensor& w) { w.normal_(0, std); }));
+  bias = register_parameter("bias", torch::zeros({options.n_outputs()}, parameter_options()));
+}
+
+torch::Tensor FrameConvolutionImpl::forward(const torch::Tensor& x) {
+  constexpr int64_t padding = FrameConvolutionOptions::kernel_size / 2;
+  return torch::conv1d(x, weight, bias, options.stride(), padding);
+}
+
+void FrameConvolutionImpl::visit_weights(const WeightVisitor& visit) const {
+  visit({weight, 0, weight.size(0), WeightUse::convolution});
+}
+
+std::shared_ptr<torch::nn::Module> FrameConvolutionImpl::fresh(const std::optional<torch::Device>&) const {
+  return std::make_shared<FrameConvolutionImpl>(options);
+}
+
+void FrameConvolutionImpl::pretty_print(std::ostream& stream) const {
+  stream << Description("FrameConvolution")
+                .add("n_inputs", options.n_inputs())
+                .add("n_outputs", options.n_outputs())
+                .add("stride", options.stride());
+}
+
+void count_frame_convolution(CostAccount& account, std::string name, const FrameConvolutionOptions& options,
+                             double n_outputs) {
+  const int64_t K = FrameConvolutionOptions::kernel_size;
+  auto shape = account.is_detailed()
+                   ? fmt::format("{} → {}, {} frames", options.n_inputs(), options.n_outputs(), K)
+                   : std::string();
+  if (account.is_detailed() && options.stride() > 1) shape += fmt::format(" / {}", options.stride());
+  account.add({.name = std::move(name),
+               .kind = "convolution",
+               .shape = std::move(shape),
+               .flops = 2 * n_outputs * static_cast<double>(options.n_inputs() * options.n_outputs() * K),
+               .activation_bytes = bytes_of(2 * n_outputs * static_cast<double>(options.n_outputs()))});
+}
+
+}  // namespace zoo

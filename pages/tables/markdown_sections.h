@@ -1,0 +1,29 @@
+#pragma once
+// The sections of the Markdown report below its table. Each is empty where there is nothing to show.
+
+#include <string>
+
+#include "pages/json.h"
+#include "pages/tables/markdown_text.h"
+
+namespace zoo::markdown {
+
+/// The metric at four points of each run's learning curve.
+std::string curves(const Json& results, const MetricText& metric);
+
+/// The metric on texts of lengths other than the training length.
+std::string lengths(const Json& results, const MetricText& metric);
+
+/// The fit of loss against compute.
+std::string sizes(const Json& results);
+
+/// The commonest mistakes of runs that classify.
+std::string mistakes(const Json& results);
+
+/// The candidates of each run, and which one it chose.
+std::string tuning(const Json& results, const MetricText& metric);
+
+/// Task, metric, budget, tests and machine.
+std::string facts(const Json& results);
+
+}  // namespace zoo::markdown

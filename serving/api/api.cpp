@@ -1,0 +1,129 @@
+#include "serving/api/api.h"
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "io/sha256.h"
+#include "serving/api/api_error.h"
+#include "serving/api/routes.h"
+#include "tokenizers/unicode/lowercase.h"
+
+namespace zoo {
+namespace {
+
+/// Takes the same time wherever the first difference is.
+bool same_digests(const std::string& a, const std::string& b) {
+  unsigned difference = a.size() == b.size() ? 0 : 1;
+  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i)
+    difference |= static_cast<unsigned>(static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b[i]));
+  return difference == 0;
+}
+
+bool matches(const Route& route, std::string_view path) {
+  if (route.path.size() > 1 && route.path.ends_with('/'))
+    return path.starts_with(route.path) && path.size() > route.path.size();
+  return path == route.path;
+}
+
+/// A Host header without its port.
+std::string_view host_name(std::string_view host) {
+  if (host.starts_with('[')) return host.substr(0, host.find(']') + 1);
+  return host.substr(0, host.find(':'));
+}
+
+bool is_open_to_all(std::string_view path) { return path == "/" || path == "/health"; }
+
+std::string method_for(const HttpRequest& request) {
+  return request.method == "HEAD" ? "GET" : request.method;
+}
+
+/// Whether a media type is application/json in any case, with or without parameters such as charset (RFC
+/// 9110).
+bool is_json(std::string_view media_type) {
+  media_type = media_type.substr(0, media_type.find(';'));
+  while (media_type.ends_with(' ') || media_type.ends_with('\t')) media_type.remove_suffix(1);
+  return lowercase(media_type) == "application/json";
+}
+
+}  // namespace
+
+Api::Api(Service& service, ApiOptions options) : context_{.service = service, .options = std::move(options)} {
+  if (context_.options.api_key) key_digest_ = sha256(*context_.options.api_key);
+  for (auto* const make : {text_routes, vector_routes, prediction_routes, attention_routes, service_routes}) {
+    for (auto& route : make()) routes_.push_back(std::move(route));
+  }
+}
+
+const Route& Api::route_of(const HttpRequest& request) const {
+  std::string others;
+  for (const auto& route : routes_) {
+    if (!matches(route, request.path)) continue;
+    if (route.method == method_for(request)) return route;
+    others += (others.empty() ? "" : ", ") + route.method;
+  }
+  if (others.empty())
+    throw ApiError(404, fmt::format("there is nothing at {}: see /openapi.json", excerpt(request.path)));
+  throw ApiError(405, fmt::format("{} is not for {}: use {}", excerpt(request.method), request.path, others))
+      .allowing(others);
+}
+
+std::string Api::name_of_route(const std::string& path) const {
+  const auto found = std::ranges::find_if(routes_, [&](const Route& route) { return matches(route, path); });
+  return found == routes_.end() ? "other" : found->path;
+}
+
+void Api::check_head(const HttpRequest& head) const {
+  if (context_.options.hosts == HostNames::of_this_machine) {
+    const auto name = host_name(head.header("host"));
+    if (name != "localhost" && name != "127.0.0.1" && name != "[::1]") {
+      throw ApiError(
+          403, fmt::format("the host '{}' is not this machine: use 127.0.0.1 or localhost", excerpt(name)));
+    }
+  }
+  if (!key_digest_.empty() && !is_open_to_all(head.path)) {
+    const auto sent = head.header("authorization");
+    constexpr std::string_view scheme = "Bearer ";
+    const auto key = sent.starts_with(scheme) ? sent.substr(scheme.size()) : std::string_view();
+    if (!same_digests(sha256(key), key_digest_))
+      throw ApiError(401, "this server wants its key: send the header Authorization: Bearer KEY");
+  }
+  route_of(head);
+  // Browsers ask before they send JSON for another site's page, and get no permission.
+  if (head.method == "POST" && !is_json(head.header("content-type")))
+    throw ApiError(415, "send JSON with the header Content-Type: application/json");
+}
+
+void Api::handle(HttpRequest request, const std::shared_ptr<HttpReply>& reply) const {
+  try {
+    const auto& route = route_of(request);
+    route.answer(context_, {.request = std::move(request), .reply = reply});
+  } catch (...) {
+    reply->send(error_response(as_api_error(std::current_exception())));
+  }
+}
+
+HttpHandlers Api::handlers() {
+  return {
+      .check_head = [this](const HttpRequest& head) -> std::optional<HttpResponse> {
+        try {
+          check_head(head);
+          return std::nullopt;
+        } catch (...) {
+          return error_response(as_api_error(std::current_exception()));
+        }
+      },
+      .handle = [this](HttpRequest request,
+                       const std::shared_ptr<HttpReply>& reply) { handle(std::move(request), reply); },
+      .problem =
+          [](int status, std::string_view message) {
+            return error_response(ApiError(status, std::string(message)));
+          },
+      .log =
+          [this](const AccessRecord& record) { context_.metrics->add(name_of_route(record.path), record); }};
+}
+
+}  // namespace zoo

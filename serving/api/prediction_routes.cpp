@@ -1,0 +1,186 @@
+// /predict: labels of texts and pictures, objects; /fill: masks.
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "analysis/text_layout.h"
+#include "base/error.h"
+#include "data/images/image_file.h"
+#include "generation/fill_mask.h"
+#include "models/inference_scope.h"
+#include "serving/api/api_error.h"
+#include "serving/api/json_answer.h"
+#include "serving/api/memory_file.h"
+#include "serving/api/pictures.h"
+#include "serving/api/routes.h"
+#include "serving/api/texts_or_ids.h"
+#include "tasks/task_type.h"
+
+namespace zoo {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int64_t kMostCandidates = 100;
+
+// ---- predict
+
+struct PredictCall {
+  std::vector<std::string> texts;
+  std::vector<std::pair<std::string, std::string>> pairs;
+  std::vector<std::string> pictures;  // bytes
+  std::optional<int64_t> top;
+  double min_score = 0.5;
+};
+
+std::vector<std::pair<std::string, std::string>> read_pairs(RequestFields& fields, size_t most) {
+  std::vector<std::pair<std::string, std::string>> pairs;
+  const auto* const value = fields.find("pairs");
+  if (!value) return pairs;
+  const auto is_pair = [](const Json& pair) {
+    return pair.is_array() && pair.size() == 2 && pair[0].is_string() && pair[1].is_string();
+  };
+  if (!value->is_array() || value->size() > most || !std::ranges::all_of(*value, is_pair))
+    fields.fail("pairs", fmt::format("must be a list of at most {} pairs of texts", most));
+  for (const auto& pair : *value) pairs.emplace_back(pair[0].get<std::string>(), pair[1].get<std::string>());
+  return pairs;
+}
+
+PredictCall read_predict_call(RequestFields& fields, const ApiLimits& limits) {
+  PredictCall call;
+  call.texts = fields.texts("texts", limits.most_texts).value_or(std::vector<std::string>());
+  call.pairs = read_pairs(fields, limits.most_texts);
+  for (const auto& picture : fields.texts("images", limits.most_images).value_or(std::vector<std::string>()))
+    call.pictures.push_back(checked_picture(picture, limits));
+  call.top = fields.integer("top", 1, INT64_MAX);
+  call.min_score = fields.number("min_score", 0, 1).value_or(call.min_score);
+  if (!call.texts.empty() + !call.pairs.empty() + !call.pictures.empty() != 1)
+    throw ApiError(400, "give one of texts, pairs and images, with at least one entry");
+  return call;
+}
+
+/// The inputs of texts and pairs as the task reads them.
+TextInputs inputs_of(const PredictCall& call, const ServedModel& model) {
+  const auto use = model.run().task().pairs();
+  if (call.pairs.empty()) {
+    if (use == PairUse::always) throw ApiError(400, "this model reads pairs of texts: send pairs", "texts");
+    return {.texts = call.texts};
+  }
+  if (use == PairUse::none) throw ApiError(400, "this model reads single texts: send texts", "pairs");
+  TextInputs inputs;
+  for (const auto& [first, second] : call.pairs) {
+    inputs.texts.push_back(first);
+    inputs.seconds.emplace_back(second);
+  }
+  return inputs;
+}
+
+/// The work for a request.
+struct Predicting {
+  PredictCall call;
+  TextInputs inputs = {};  // as the task reads them
+  Json results = Json::array();
+  int64_t n_tokens = 0;
+
+  /// What the task predicts for some of the inputs or pictures from `first` on.
+  std::vector<Prediction> predicted(const ServedModel& model, size_t first) {
+    if (!call.pictures.empty()) {
+      return with_files({call.pictures[first]}, [&](const std::vector<std::string>& files) {
+        return model.run().task().predict(model.model(), files);
+      });
+    }
+    const auto part = [&](const auto& list) {
+      const auto begin = list.begin() + std::min(static_cast<ptrdiff_t>(first), std::ssize(list));
+      return std::vector(begin, begin + std::min<ptrdiff_t>(kTextsAtOnce, list.end() - begin));
+    };
+    return model.run().task().predict(model.model(), part(inputs.texts), {.seconds = part(inputs.seconds)});
+  }
+
+  /// Predicts for some more inputs.
+  ModelAnswer next(const ServedModel& model) {
+    const bool has_pictures = !call.pictures.empty();
+    if (!has_pictures && inputs.texts.empty()) inputs = inputs_of(call, model);
+    auto found = predicted(model, results.size());
+    if (!has_pictures) {
+      for (const auto& prediction : found) n_tokens += n_tokens_read(model, prediction.input);
+    }
+    const int64_t top = call.top.value_or(kEveryLabel);
+    keep_best_objects(found, call.min_score, top);
+    auto part = Json::parse(to_json(found, top))["results"];
+    for (size_t i = 0; i < found.size(); ++i) {
+      if (has_pictures) part[i].erase("input");
+      if (found[i].cut) part[i]["cut"] = true;
+      results.push_back(std::move(part[i]));
+    }
+    if (results.size() < (has_pictures ? call.pictures.size() : inputs.texts.size())) return std::nullopt;
+    CountedAnswer answer{.document = {{"predictions", std::move(results)}}, .tokens_in = n_tokens};
+    if (!has_pictures) answer.document["usage"] = usage_of_reading(n_tokens);
+    return answer;
+  }
+};
+
+void predict(const ApiContext& context, const ApiCall& call) {
+  RequestFields fields(call.request.body);
+  const auto model = fields.required_text("model");
+  auto asked = read_predict_call(fields, context.options.limits);
+  fields.refuse_others();
+  const auto ability = asked.pictures.empty() ? Ability::predict_text : Ability::predict_image;
+  answer_with_model(context, call, model, ability,
+                    [work = Predicting{.call = std::move(asked)}](const ServedModel& served) mutable {
+                      return work.next(served);
+                    });
+}
+
+// ---- fill
+
+CountedAnswer filled(const ServedModel& model, const std::string& text, int64_t top) {
+  const auto& tokenizer = model.tokenizer();
+  const auto found =
+      fill_masks(model.model(), tokenizer, text,
+                 {.candidates = top, .max_length = model.run().experiment().model.max_positions});
+  std::vector<size_t> places;
+  for (size_t i = 0; i < found.prompt_ids.size(); ++i) {
+    if (found.prompt_ids[i] == tokenizer.special().mask) places.push_back(i);
+  }
+  auto best = found.prompt_ids;
+  for (size_t mask = 0; mask < places.size(); ++mask) best[places[mask]] = found.masks.at(mask).front().id;
+  auto masks = Json::array();
+  for (size_t mask = 0; mask < places.size(); ++mask) {
+    auto candidates = Json::array();
+    for (const auto& candidate : found.masks[mask]) {
+      auto ids = best;
+      ids[places[mask]] = candidate.id;
+      candidates.push_back({{"id", candidate.id},
+                            {"token", candidate.shown},
+                            {"probability", candidate.probability},
+                            {"text", tokenizer.decode(ids)}});
+    }
+    masks.push_back({{"position", places[mask]}, {"candidates", std::move(candidates)}});
+  }
+  const auto n_tokens =
+      std::ssize(found.prompt_ids) + n_special_tokens(tokenizer, TextLayout::cls_tokens_sep);
+  return {.document = {{"masks", std::move(masks)}, {"usage", usage_of_reading(n_tokens)}},
+          .tokens_in = n_tokens};
+}
+
+void fill(const ApiContext& context, const ApiCall& call) {
+  RequestFields fields(call.request.body);
+  const auto model = fields.required_text("model");
+  auto text = fields.required_text("text");
+  const int64_t top = fields.integer("top", 1, kMostCandidates).value_or(5);
+  fields.refuse_others();
+  answer_with_model(
+      context, call, model, Ability::fill,
+      [text = std::move(text), top](const ServedModel& served) { return filled(served, text, top); });
+}
+
+}  // namespace
+
+std::vector<Route> prediction_routes() {
+  return {{.method = "POST", .path = "/predict", .answer = predict},
+          {.method = "POST", .path = "/fill", .answer = fill}};
+}
+
+}  // namespace zoo

@@ -1,0 +1,235 @@
+// /v1/completions and /v1/chat/completions.
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "io/json_document.h"
+#include "serving/api/api_error.h"
+#include "serving/api/completion_answer.h"
+#include "serving/api/completion_parameters.h"
+#include "serving/api/json_form.h"
+#include "serving/api/routes.h"
+#include "serving/api/texts_or_ids.h"
+#include "text/local_time.h"
+#include "tokenizers/tokenizer_file.h"
+
+namespace zoo {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int64_t kMostAlternatives = 20;
+
+/// Throws TextTooLongError for a prompt that a model would have to shorten.
+void check_length(const ServedModel& model, const TokenIds& prompt, const char* key) {
+  require_length(prompt.size(), model.model().generative()->max_length(), key);
+}
+
+/// Begins a request whose model is ready, and connects it with its client.
+void begin(const std::shared_ptr<ModelWorker>& worker, CompletionRequest request, AnswerPlan plan,
+           const std::shared_ptr<HttpReply>& reply) {
+  plan.seed = request.options.seed;
+  plan.n_prompts = request.prompts.size();
+  plan.n_samples = static_cast<size_t>(request.options.num_samples);
+  plan.model = worker->shared_model();
+  const auto answer = std::make_shared<CompletionAnswer>(std::move(plan), reply);
+  const auto cancellation = worker->complete(std::move(request), listener_of(answer));
+  reply->on_gone([cancellation] { cancellation->request(); });
+}
+
+std::function<void(const std::exception_ptr&)> sender_of_errors(const std::shared_ptr<HttpReply>& reply) {
+  return [reply](const std::exception_ptr& problem) { reply->send(error_response(as_api_error(problem))); };
+}
+
+// ---- completions
+
+void complete(const ApiContext& context, const ApiCall& call) {
+  const auto& limits = context.options.limits;
+  RequestFields fields(call.request.body);
+  auto parameters = read_text_parameters(fields, limits);
+  auto prompts = read_texts_or_ids(fields, "prompt", static_cast<size_t>(limits.most_prompts));
+  parameters.answer.n_likeliest = fields.integer("logprobs", 0, kMostAlternatives);
+  const bool is_echo = fields.flag("echo", false);
+  if (!is_echo && parameters.max_tokens == 0) fields.fail("max_tokens", "must be at least 1 without echo");
+  const int64_t n = parameters.n.value_or(1);
+  if (const auto best_of = fields.integer("best_of", 1, limits.most_outputs); best_of && *best_of != n)
+    fields.fail("best_of", "must be n: all outputs are returned");
+  if (static_cast<int64_t>(prompts.size()) * n > limits.most_outputs)
+    fields.fail("n", fmt::format("asks for more than {} outputs", limits.most_outputs));
+  if (const auto suffix = fields.text("suffix"); suffix && !suffix->empty())
+    fields.fail("suffix", "is not supported");
+  fields.refuse_others();
+  if (is_echo && !parameters.max_tokens) parameters.max_tokens = 0;
+  call.reply->note({.model = parameters.answer.model});
+  context.service.with_model(
+      parameters.answer.model,
+      [parameters, prompts = std::move(prompts), is_echo,
+       reply = call.reply](const std::shared_ptr<ModelWorker>& worker) {
+        const auto& model = worker->model();
+        model.require(Ability::completions);
+        auto request = request_of(parameters, model);
+        AnswerPlan plan{.options = parameters.answer};
+        if (is_echo) {
+          if (!model.generator()->continues_prompt())
+            throw ApiError(400, "this model answers its prompt, so there is no echo", "echo");
+          request.echo = parameters.answer.n_likeliest ? PromptEcho::text_and_logprobs : PromptEcho::text;
+          plan.prompts = prompts.texts;
+        }
+        request.prompts = prompts.ids;
+        for (const auto& text : prompts.texts) request.prompts.push_back(model.generator()->encode(text));
+        for (const auto& prompt : request.prompts) check_length(model, prompt, "prompt");
+        begin(worker, std::move(request), std::move(plan), reply);
+      },
+      sender_of_errors(call.reply));
+}
+
+// ---- chat
+
+/// A text, or the texts of its parts.
+std::string read_content(RequestFields& message) {
+  const auto& value = message.required("content");
+  if (value.is_string()) return value.get<std::string>();
+  if (!value.is_array()) message.fail("content", "must be a text or a list of parts");
+  std::string text;
+  for (const auto& part : value) {
+    RequestFields fields(part, "messages.content");
+    if (fields.required_text("type") != "text")
+      fields.fail("type", "must be text: pictures and sounds are not read here");
+    text += fields.required_text("text");
+  }
+  return text;
+}
+
+/// The calls of an assistant's message as templates want them: arguments are an object, which OpenAI sends as
+/// its text.
+Json read_tool_calls(const Json& list, const RequestFields& message) {
+  if (!list.is_array()) message.fail("tool_calls", "must be a list");
+  auto calls = list;
+  for (auto& call : calls) {
+    RequestFields fields(call, "messages.tool_calls");
+    RequestFields function(fields.required("function"), "messages.tool_calls.function");
+    function.required_text("name");
+    const auto* const arguments = function.find("arguments");
+    if (!arguments || !arguments->is_string()) continue;
+    try {
+      auto parsed = parse_ordered_json(arguments->get<std::string>());
+      if (parsed.is_object()) call["function"]["arguments"] = std::move(parsed);
+    } catch (const DataError&) {
+      // What a model wrote need not be JSON: the template gets the text.
+    }
+  }
+  return calls;
+}
+
+Json read_messages(RequestFields& fields) {
+  const auto& list = fields.required("messages");
+  if (!list.is_array() || list.empty()) fields.fail("messages", "must be a list of at least one message");
+  auto messages = Json::array();
+  for (const auto& entry : list) {
+    RequestFields message(entry, "messages");
+    auto role = message.required_text("role");
+    if (role == "developer") role = "system";
+    if (role != "system" && role != "user" && role != "assistant" && role != "tool")
+      message.fail("role", "must be system, user, assistant or tool");
+    Json read{{"role", role}};
+    const auto* const calls = role == "assistant" ? message.find("tool_calls") : nullptr;
+    // Beside calls there may be no content.
+    read["content"] = calls && !message.find("content") ? Json(nullptr) : Json(read_content(message));
+    if (calls) read["tool_calls"] = read_tool_calls(*calls, message);
+    if (role == "tool") {
+      for (const char* const key : {"tool_call_id", "name"})
+        if (const auto text = message.text(key)) read[key] = *text;
+    }
+    messages.push_back(std::move(read));
+    for (const char* const key : {"function_call", "audio"})
+      if (message.find(key)) message.fail(key, "is not supported: use tool_calls");
+    message.ignore({"name", "refusal", "annotations"});
+    message.refuse_others();
+  }
+  return messages;
+}
+
+/// Sets the form that response_format asks for.
+void read_response_format(RequestFields& fields, TextParameters& parameters) {
+  const auto* const value = fields.find("response_format");
+  if (!value) return;
+  RequestFields format(*value, "response_format");
+  const auto type = format.required_text("type");
+  if (type == "json_object") {
+    parameters.regex = any_json_object();
+  } else if (type == "json_schema") {
+    RequestFields schema(format.required("json_schema"), "response_format.json_schema");
+    parameters.json_schema = schema.required("schema").dump();
+    schema.ignore({"name", "description", "strict"});
+    schema.refuse_others();
+  } else if (type != "text") {
+    format.fail("type", "must be text, json_object or json_schema");
+  }
+  format.refuse_others();
+}
+
+TextParameters read_chat_parameters(RequestFields& fields, const ApiLimits& limits) {
+  auto parameters = read_text_parameters(fields, limits);
+  if (const auto most = fields.integer("max_completion_tokens", 1, limits.most_tokens))
+    parameters.max_tokens = most;
+  if (parameters.max_tokens == 0) fields.fail("max_tokens", "must be at least 1");
+  const bool wants_logprobs = fields.flag("logprobs", false);
+  const auto n_top = fields.integer("top_logprobs", 0, kMostAlternatives);
+  if (n_top && !wants_logprobs) fields.fail("top_logprobs", "needs logprobs: true");
+  if (wants_logprobs) parameters.answer.n_likeliest = n_top.value_or(0);
+  read_response_format(fields, parameters);
+  for (const char* const key : {"tools", "functions"}) {
+    const auto* const value = fields.find(key);
+    if (value && !value->empty()) fields.fail(key, "is not supported: ask for a JSON schema instead");
+  }
+  fields.ignore({"tool_choice", "parallel_tool_calls", "modalities"});
+  fields.refuse_others();
+  return parameters;
+}
+
+/// The tokens of a conversation. Throws ApiError if there are too many.
+TokenIds tokens_of_chat(const ServedModel& model, const Json& messages) {
+  const Conversation conversation{{"messages", messages}, {"add_generation_prompt", true}};
+  auto ids = model.chat_template()->encode(model.tokenizer(), conversation, local_time());
+  check_length(model, ids, "messages");
+  return ids;
+}
+
+void chat(const ApiContext& context, const ApiCall& call) {
+  const auto& limits = context.options.limits;
+  RequestFields fields(call.request.body);
+  auto messages = read_messages(fields);
+  auto parameters = read_chat_parameters(fields, limits);
+  call.reply->note({.model = parameters.answer.model});
+  context.service.with_model(
+      parameters.answer.model,
+      [parameters, messages = std::move(messages), most_tokens = limits.most_tokens,
+       reply = call.reply](const std::shared_ptr<ModelWorker>& worker) mutable {
+        const auto& model = worker->model();
+        if (!model.chat_template())
+          throw ApiError(
+              400, fmt::format("the model {} has no chat template: use /v1/completions", model.card().id));
+        auto prompt = tokens_of_chat(model, messages);
+        if (!parameters.max_tokens) {
+          const int64_t room = model.model().generative()->max_length() - std::ssize(prompt);
+          parameters.max_tokens = std::clamp<int64_t>(room, 1, most_tokens);
+        }
+        auto request = request_of(parameters, model);
+        request.prompts.push_back(std::move(prompt));
+        begin(worker, std::move(request), {.kind = AnswerKind::chat, .options = parameters.answer}, reply);
+      },
+      sender_of_errors(call.reply));
+}
+
+}  // namespace
+
+std::vector<Route> text_routes() {
+  return {{.method = "POST", .path = "/v1/completions", .answer = complete},
+          {.method = "POST", .path = "/v1/chat/completions", .answer = chat}};
+}
+
+}  // namespace zoo

@@ -1,0 +1,387 @@
+#include "templates/values/value.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include <fmt/format.h>
+
+#include "templates/values/operators.h"
+#include "tokenizers/unicode/code_points.h"
+
+namespace zoo::templates {
+namespace {
+
+constexpr size_t block_bytes = 32;  // overhead of an allocation
+
+int64_t depth_of(const Value& value) {
+  if (const auto* items = value.as_sequence()) return items->depth;
+  if (const auto* members = value.as_dict()) return members->depth;
+  if (const auto* method = value.as<std::shared_ptr<const Method>>()) return 1 + depth_of((*method)->object);
+  return 0;
+}
+
+void check_depth(const Budget& budget, int64_t depth) {
+  if (depth > budget.limits().value_depth) throw Problem("lists are nested too deeply");
+}
+
+template <class... F>
+struct Overloaded : F... {
+  using F::operator()...;
+};
+
+}  // namespace
+
+Kind Value::kind() const {
+  return std::visit(Overloaded{[](const Undefined&) { return Kind::undefined; },
+                               [](const None&) { return Kind::none; }, [](bool) { return Kind::boolean; },
+                               [](int64_t) { return Kind::integer; }, [](double) { return Kind::real; },
+                               [](const std::shared_ptr<const Text>&) { return Kind::text; },
+                               [](const std::shared_ptr<const Sequence>& value) { return value->kind; },
+                               [](const std::shared_ptr<const Dict>&) { return Kind::dict; },
+                               [](const std::shared_ptr<Namespace>&) { return Kind::name_space; },
+                               [](const std::shared_ptr<const Method>&) { return Kind::method; },
+                               [](const std::shared_ptr<const Callable>&) { return Kind::callable; },
+                               [](const std::shared_ptr<Loop>&) { return Kind::loop; }},
+                    form_);
+}
+
+std::optional<int64_t> Value::as_integer() const {
+  if (const auto* number = as<int64_t>()) return *number;
+  if (const auto* flag = as<bool>()) return *flag ? 1 : 0;
+  return std::nullopt;
+}
+
+std::optional<double> Value::as_number() const {
+  if (const auto* number = as<double>()) return *number;
+  if (const auto number = as_integer()) return static_cast<double>(*number);
+  return std::nullopt;
+}
+
+const std::string* Value::as_text() const {
+  const auto* text = as<std::shared_ptr<const Text>>();
+  return text ? &(*text)->bytes : nullptr;
+}
+
+bool Value::is_markup() const {
+  const auto* text = as<std::shared_ptr<const Text>>();
+  return text && (*text)->is_markup;
+}
+
+const Sequence* Value::as_sequence() const {
+  const auto* sequence = as<std::shared_ptr<const Sequence>>();
+  return sequence ? sequence->get() : nullptr;
+}
+
+const Dict* Value::as_dict() const {
+  const auto* dict = as<std::shared_ptr<const Dict>>();
+  return dict ? dict->get() : nullptr;
+}
+
+const Value* Dict::find(std::string_view key) const {
+  for (const auto& [name, value] : members) {
+    const auto* const text = name.as_text();
+    if (text && *text == key) return &value;
+  }
+  return nullptr;
+}
+
+const Value* Dict::find(Budget& budget, const Value& key) const {
+  check_key(key);
+  budget.step(members.size() / 8);
+  for (const auto& [name, value] : members) {
+    if (equal(budget, name, key)) return &value;
+  }
+  return nullptr;
+}
+
+Value* Namespace::find(std::string_view name) {
+  for (auto& [key, value] : attributes) {
+    if (key == name) return &value;
+  }
+  return nullptr;
+}
+
+void Namespace::set(Budget& budget, std::string_view name, Value value) {
+  budget.step(attributes.size() / 8);
+  if (auto* known = find(name)) {
+    *known = std::move(value);
+    return;
+  }
+  budget.make(sizeof(Value) + name.size());
+  attributes.emplace_back(name, std::move(value));
+}
+
+// ---- Loop
+
+std::optional<Value> Loop::pull() {
+  if (next_ahead_ < ahead_.size()) {
+    auto value = std::move(ahead_[next_ahead_++]);
+    if (next_ahead_ == ahead_.size()) {
+      ahead_.clear();
+      next_ahead_ = 0;
+    }
+    return value;
+  }
+  return source_ ? source_() : std::nullopt;
+}
+
+const Value* Loop::peek() {
+  if (next_ahead_ < ahead_.size()) return &ahead_[next_ahead_];
+  auto value = source_ ? source_() : std::nullopt;
+  if (!value) return nullptr;
+  ahead_.push_back(std::move(*value));
+  return &ahead_[next_ahead_];
+}
+
+int64_t Loop::length() {
+  while (auto value = source_ ? source_() : std::nullopt) ahead_.push_back(std::move(*value));
+  return index_ + 1 + static_cast<int64_t>(ahead_.size() - next_ahead_);
+}
+
+const Value* Loop::next() {
+  auto value = pull();
+  if (!value) return nullptr;
+  previous_ = std::move(current_);
+  current_ = std::move(*value);
+  ++index_;
+  return &current_;
+}
+
+void Loop::close() {
+  source_ = nullptr;
+  previous_ = current_ = Value();
+  ahead_.clear();
+  next_ahead_ = 0;
+  last_changed_.reset();
+}
+
+std::optional<Value> Loop::attribute(std::string_view name) {
+  if (name == "index") return Value(index_ + 1);
+  if (name == "index0") return Value(index_);
+  if (name == "first") return Value(index_ == 0);
+  if (name == "last") return Value(peek() == nullptr);
+  if (name == "length") return Value(length());
+  if (name == "revindex") return Value(length() - index_);
+  if (name == "revindex0") return Value(length() - index_ - 1);
+  if (name == "depth") return Value(depth_ + 1);
+  if (name == "depth0") return Value(depth_);
+  if (name == "previtem") return index_ == 0 ? undefined("there is no previous item") : previous_;
+  if (name == "nextitem") {
+    const auto* const next = peek();
+    return next ? *next : undefined("there is no next item");
+  }
+  return std::nullopt;
+}
+
+bool Loop::changed(Budget& budget, std::vector<Value> value) {
+  bool is_same = last_changed_ && last_changed_->size() == value.size();
+  for (size_t i = 0; is_same && i < value.size(); ++i) is_same = equal(budget, (*last_changed_)[i], value[i]);
+  last_changed_ = std::move(value);
+  return !is_same;
+}
+
+// ---- making values
+
+Value text(Budget& budget, std::string bytes) {
+  budget.make(sizeof(Text) + block_bytes + bytes.size());
+  return std::make_shared<const Text>(Text{.bytes = std::move(bytes)});
+}
+
+Value markup(Budget& budget, std::string bytes) {
+  budget.make(sizeof(Text) + block_bytes + bytes.size());
+  return std::make_shared<const Text>(Text{.bytes = std::move(bytes), .is_markup = true});
+}
+
+Value sequence(Budget& budget, Kind kind, std::vector<Value> items) {
+  budget.make(sizeof(Sequence) + items.size() * sizeof(Value));
+  int64_t depth = 0;
+  for (const auto& item : items) depth = std::max(depth, depth_of(item));
+  check_depth(budget, depth + 1);
+  return std::make_shared<const Sequence>(
+      Sequence{.kind = kind, .items = std::move(items), .depth = depth + 1});
+}
+
+Value dict(Budget& budget, std::vector<std::pair<Value, Value>> members) {
+  budget.make(sizeof(Dict) + members.size() * 2 * sizeof(Value));
+  Dict result;
+  for (auto& [key, value] : members) {
+    auto* const known = const_cast<Value*>(result.find(budget, key));
+    if (known) {
+      *known = std::move(value);
+    } else {
+      result.members.emplace_back(std::move(key), std::move(value));
+    }
+  }
+  for (const auto& [key, value] : result.members)
+    result.depth = std::max({result.depth, depth_of(key) + 1, depth_of(value) + 1});
+  check_depth(budget, result.depth);
+  return std::make_shared<const Dict>(std::move(result));
+}
+
+Value undefined(std::string problem) {
+  return Undefined{.problem = std::make_shared<const std::string>(std::move(problem))};
+}
+
+Value forbidden(std::string problem) {
+  return Undefined{.problem = std::make_shared<const std::string>(std::move(problem)), .is_forbidden = true};
+}
+
+Value from_json(Budget& budget, const nlohmann::ordered_json& json) {
+  switch (json.type()) {
+    case nlohmann::detail::value_t::boolean:
+      return json.get<bool>();
+    case nlohmann::detail::value_t::number_integer:
+      return json.get<int64_t>();
+    case nlohmann::detail::value_t::number_unsigned: {
+      const auto number = json.get<uint64_t>();
+      if (number > static_cast<uint64_t>(INT64_MAX)) throw Problem("a number is too large");
+      return static_cast<int64_t>(number);
+    }
+    case nlohmann::detail::value_t::number_float:
+      return json.get<double>();
+    case nlohmann::detail::value_t::string:
+      return text(budget, json.get_ref<const std::string&>());
+    case nlohmann::detail::value_t::array: {
+      std::vector<Value> items;
+      for (const auto& item : json) items.push_back(from_json(budget, item));
+      return list(budget, std::move(items));
+    }
+    case nlohmann::detail::value_t::object: {
+      // The keys differ already.
+      Dict result;
+      for (const auto& [key, value] : json.items()) {
+        result.members.emplace_back(text(budget, key), from_json(budget, value));
+        result.depth = std::max(result.depth, depth_of(result.members.back().second) + 1);
+      }
+      check_depth(budget, result.depth);
+      budget.make(sizeof(Dict) + result.members.size() * 2 * sizeof(Value));
+      return std::make_shared<const Dict>(std::move(result));
+    }
+    default:
+      return {};
+  }
+}
+
+// ---- what Python says of values
+
+std::string type_name(const Value& value) {
+  switch (value.kind()) {
+    case Kind::undefined:
+      return "Undefined";
+    case Kind::none:
+      return "NoneType";
+    case Kind::boolean:
+      return "bool";
+    case Kind::integer:
+      return "int";
+    case Kind::real:
+      return "float";
+    case Kind::text:
+      return "str";
+    case Kind::list:
+      return "list";
+    case Kind::tuple:
+      return "tuple";
+    case Kind::range:
+      return "range";
+    case Kind::generator:
+      return "generator";
+    case Kind::keys:
+      return "dict_keys";
+    case Kind::values:
+      return "dict_values";
+    case Kind::items:
+      return "dict_items";
+    case Kind::dict:
+      return "dict";
+    case Kind::name_space:
+      return "Namespace";
+    case Kind::method:
+      return "method";
+    case Kind::callable:
+      return "function";
+    case Kind::loop:
+      return "LoopContext";
+  }
+  return {};
+}
+
+void require_defined(const Value& value) {
+  if (const auto* missing = value.as<Undefined>()) throw Problem(*missing->problem);
+}
+
+bool is_true(const Value& value) {
+  switch (value.kind()) {
+    case Kind::undefined:
+      if (value.as<Undefined>()->is_forbidden) require_defined(value);
+      return false;
+    case Kind::none:
+      return false;
+    case Kind::boolean:
+      return *value.as<bool>();
+    case Kind::integer:
+      return *value.as<int64_t>() != 0;
+    case Kind::real:
+      return *value.as<double>() != 0;
+    case Kind::text:
+      return !value.as_text()->empty();
+    case Kind::dict:
+      return !value.as_dict()->members.empty();
+    case Kind::generator:
+      return true;
+    default:
+      return !value.as_sequence() || !value.as_sequence()->items.empty();
+  }
+}
+
+int64_t length(Budget& budget, const Value& value) {
+  if (const auto* bytes = value.as_text()) {
+    budget.read(bytes->size());
+    return static_cast<int64_t>(count_code_points(*bytes));
+  }
+  if (const auto* members = value.as_dict()) return std::ssize(members->members);
+  const auto* const items = value.as_sequence();
+  if (items && items->kind != Kind::generator) return std::ssize(items->items);
+  if (const auto* loop = value.as<std::shared_ptr<Loop>>())
+    return *(*loop)->attribute("length")->as_integer();
+  if (value.is_undefined()) {
+    if (value.as<Undefined>()->is_forbidden) require_defined(value);
+    return 0;
+  }
+  throw Problem(fmt::format("a value of type {} has no length", type_name(value)));
+}
+
+bool can_be_iterated(const Value& value) {
+  return value.is_undefined() || value.as_text() || value.as_dict() || value.as_sequence() ||
+         value.is(Kind::loop);
+}
+
+std::vector<Value> items_of(Budget& budget, const Value& value) {
+  if (const auto* items = value.as_sequence()) {
+    budget.step(items->items.size() / 4);
+    if (items->kind != Kind::generator) return items->items;
+    const auto from = items->items.begin() + static_cast<ptrdiff_t>(items->used);
+    items->used = items->items.size();
+    return {from, items->items.end()};
+  }
+  std::vector<Value> items;
+  if (const auto* members = value.as_dict()) {
+    for (const auto& member : members->members) items.push_back(member.first);
+    return items;
+  }
+  if (const auto* bytes = value.as_text()) {
+    for (size_t at = 0; at < bytes->size();) {
+      const size_t begin = at;
+      at = next_place(*bytes, at);
+      items.push_back(text(budget, bytes->substr(begin, at - begin)));
+    }
+    return items;
+  }
+  if (value.is_undefined()) {
+    if (value.as<Undefined>()->is_forbidden) require_defined(value);
+    return items;
+  }
+  throw Problem(fmt::format("a value of type {} cannot be gone through", type_name(value)));
+}
+
+}  // namespace zoo::templates

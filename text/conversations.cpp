@@ -1,0 +1,189 @@
+#include "text/conversations.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "data/file_lines.h"
+#include "data/text_files.h"
+#include "io/file_kind.h"
+#include "io/json_document.h"
+#include "io/sha256.h"
+#include "tokenizers/token_cache.h"
+
+namespace zoo {
+namespace {
+
+using ConversationVisitor = std::function<void(Conversation conversation, const std::string& place)>;
+using LineVisitor = std::function<void(const std::filesystem::path& path, const FileLines& at)>;
+
+/// Calls `visit` at each line that is not blank.
+void visit_lines(const DataConfig& config, Split split, const LineVisitor& visit) {
+  for (const auto& file : files_to_read(config, split)) {
+    const auto path = data_path(file);
+    if (!has_extension(path, {".jsonl", ".ndjson"})) {
+      throw DataError(
+          fmt::format("{}: conversations are read from NAME.jsonl, with an object like {{\"messages\": "
+                      "[...]}} in each line",
+                      path.string()));
+    }
+    for (FileLines lines(path); lines.next();) {
+      if (!is_blank(lines.line())) visit(path, lines);
+    }
+  }
+}
+
+/// The same for the lines of `split` only, if the files have those of two.
+void visit_lines_of_split(const DataConfig& config, Split split, const LineVisitor& visit) {
+  size_t n = 0, n_train = 0, number = 0;
+  const bool shared = is_shared(config, split);
+  if (shared) {
+    visit_lines(config, split, [&](const auto&, const auto&) { ++n; });
+    n_train = train_part(config, n);
+  }
+  size_t visited = 0;
+  visit_lines(config, split, [&](const std::filesystem::path& path, const FileLines& at) {
+    if (shared && (number++ < n_train) != (split == Split::train)) return;
+    visit(path, at);
+    ++visited;
+  });
+  if (visited == 0) fail_empty(config, split, "conversations");
+}
+
+Conversation parsed(std::string_view line, const std::string& place) {
+  Conversation conversation;
+  try {
+    conversation = parse_ordered_json(line);
+  } catch (const DataError& error) {
+    throw DataError(fmt::format("{}: {}", place, error.what()));
+  }
+  if (!conversation.is_object() || !conversation.contains("messages"))
+    throw DataError(fmt::format("{}: this is no conversation: an object with \"messages\"", place));
+  conversation.erase("add_generation_prompt");
+  conversation.erase("continue_final_message");
+  return conversation;
+}
+
+/// What waits to be encoded.
+struct Waiting {
+  Conversation conversation;
+  std::string place;
+  EncodedConversation encoded = {};
+};
+
+void encode_all(std::vector<Waiting>& waiting, const ChatTemplate& chat, const Tokenizer& tokenizer) {
+  at::parallel_for(0, std::ssize(waiting), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      auto& [conversation, place, encoded] = waiting[static_cast<size_t>(i)];
+      try {
+        encoded = chat.encode_answers(tokenizer, conversation);
+      } catch (const DataError& error) {
+        throw DataError(fmt::format("{}: {}", place, error.what()));
+      }
+    }
+  });
+}
+
+/// What is kept of the conversations of a split; rows correspond.
+struct Stores {
+  TokenStore tokens, answers;
+  TokenStore bytes;  // of the answers, one number a row
+};
+
+struct CachedConversations {
+  CachedStore tokens, answers, bytes;
+};
+
+/// Hash of everything that the tokens depend on: the conversations and the files of the tokenizer, its
+/// template among them. Empty if they are not cached.
+std::string cache_key(const DataConfig& config, Split split, const Tokenizer& tokenizer) {
+  if (tokenizer.fingerprint().empty() || cache_root().empty()) return {};
+  Sha256 sum;
+  sum.add(fmt::format("conversations 1 {}\n", tokenizer.fingerprint()));
+  visit_lines_of_split(config, split, [&](const auto&, const FileLines& at) {
+    sum.add(fmt::format("{}\n", at.line().size()));
+    sum.add(at.line());
+  });
+  return sum.digest();
+}
+
+CachedConversations cached_conversations(const std::string& key) {
+  const auto part = [&](std::string_view name) {
+    return CachedStore(key.empty() ? key : sha256(fmt::format("{} {}", key, name)));
+  };
+  return {.tokens = part("tokens"), .answers = part("answers"), .bytes = part("bytes")};
+}
+
+std::optional<Stores> open_cached(const CachedConversations& cached) {
+  auto tokens = cached.tokens.open(), answers = cached.answers.open(), bytes = cached.bytes.open();
+  if (!tokens || !answers || !bytes) return std::nullopt;
+  return Stores{.tokens = *std::move(tokens), .answers = *std::move(answers), .bytes = *std::move(bytes)};
+}
+
+/// `n`: the conversations, with those that have no answer.
+TokenizedConversations with_counts(Stores stores, int64_t n) {
+  TokenizedConversations result{.tokens = std::move(stores.tokens), .answers = std::move(stores.answers)};
+  result.n_without_answer = n - result.tokens.n_rows();
+  for (int64_t row = 0; row < result.answers.n_rows(); ++row) {
+    const auto answers = result.answers.row(row);
+    for (size_t i = 0; i < answers.size(); i += 2) result.answer_tokens += answers[i + 1] - answers[i];
+    result.answer_bytes += stores.bytes.row(row).front();
+  }
+  return result;
+}
+
+}  // namespace
+
+void visit_conversations(const DataConfig& config, Split split, const ConversationVisitor& visit) {
+  visit_lines_of_split(config, split, [&](const std::filesystem::path& path, const FileLines& at) {
+    const auto place = fmt::format("{}:{}", path.string(), at.number());
+    visit(parsed(at.line(), place), place);
+  });
+}
+
+TokenizedConversations tokenize_conversations(const DataConfig& config, Split split,
+                                              const Tokenizer& tokenizer) {
+  const auto chat = make_chat_template(tokenizer.exported_files({}), "data.chat");
+  const auto cached = cached_conversations(cache_key(config, split, tokenizer));
+  int64_t n = 0;
+  visit_lines_of_split(config, split, [&](const auto&, const auto&) { ++n; });
+  if (auto found = open_cached(cached)) return with_counts(*std::move(found), n);
+
+  constexpr size_t at_once = 256;
+  constexpr int64_t any_number = std::numeric_limits<uint32_t>::max();
+  TokenStoreBuilder tokens(tokenizer.vocab_size()), answers(any_number), bytes(any_number);
+  std::vector<Waiting> waiting;
+  const auto finish = [&] {
+    encode_all(waiting, chat, tokenizer);
+    for (const auto& [conversation, place, encoded] : waiting) {
+      if (encoded.answers.empty()) continue;
+      tokens.add(encoded.ids);
+      answers.add(encoded.answers);
+      bytes.add({encoded.answer_bytes});
+    }
+    waiting.clear();
+  };
+  visit_conversations(config, split, [&](Conversation conversation, const std::string& place) {
+    waiting.push_back({.conversation = std::move(conversation), .place = place});
+    if (waiting.size() == at_once) finish();
+  });
+  finish();
+  const Stores made{.tokens = tokens.finish(), .answers = answers.finish(), .bytes = bytes.finish()};
+  if (made.tokens.n_rows() == 0) {
+    throw DataError(fmt::format("{}: no conversation has an answer of the assistant that the template shows",
+                                corpus_name(config, split)));
+  }
+  return with_counts({.tokens = cached.tokens.write(made.tokens),
+                      .answers = cached.answers.write(made.answers),
+                      .bytes = cached.bytes.write(made.bytes)},
+                     n);
+}
+
+}  // namespace zoo

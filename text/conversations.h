@@ -1,0 +1,37 @@
+#pragma once
+// Files of conversations (NAME.jsonl: an object with "messages" a line) for training.
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "data/data_config.h"
+#include "data/splits.h"
+#include "text/chat_template.h"
+#include "tokenizers/token_store.h"
+#include "tokenizers/tokenizer.h"
+
+namespace zoo {
+
+/// Calls `visit` with the conversations of `split` in order, and their places for messages ("chats.jsonl:7").
+/// Without validation files the last ones are the validation split. Throws DataError: a file that is missing
+/// or not NAME.jsonl, a line that is no conversation, no conversations.
+void visit_conversations(
+    const DataConfig& config, Split split,
+    const std::function<void(Conversation conversation, const std::string& place)>& visit);
+
+/// Conversations as tokens; rows of the two stores correspond.
+struct TokenizedConversations {
+  TokenStore tokens;
+  TokenStore answers;  // EncodedConversation::answers
+  int64_t answer_tokens = 0, answer_bytes = 0;
+  int64_t n_without_answer = 0;  // conversations that were left out
+};
+
+/// The conversations of `split` by the tokenizer's own template. Conversations without an answer are left
+/// out. The tokens are cached (tokenizers/token_cache.h). Throws DataError
+/// as visit_conversations() and ChatTemplate::encode_answers(), and if there is no template.
+TokenizedConversations tokenize_conversations(const DataConfig& config, Split split,
+                                              const Tokenizer& tokenizer);
+
+}  // namespace zoo

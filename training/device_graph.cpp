@@ -1,0 +1,57 @@
+#include "training/device_graph.h"
+
+#if __has_include(<ATen/core/GraphImplInterface.h>)
+#include <ATen/core/GraphImplInterface.h>
+
+namespace zoo {
+namespace {
+
+class GraphOfLibTorch final : public DeviceGraph {
+ public:
+  explicit GraphOfLibTorch(c10::DeviceType device) : graph_(at::create_graph_impl(device)) {}
+  void begin() override { graph_->capture_begin(); }
+  void end() override { graph_->capture_end(); }
+  void replay() override { graph_->replay(); }
+
+ private:
+  std::unique_ptr<at::GraphImplInterface> graph_;
+};
+
+}  // namespace
+
+std::unique_ptr<DeviceGraph> make_device_graph(c10::DeviceType device) {
+  return at::has_graph_impl(device) ? std::make_unique<GraphOfLibTorch>(device) : nullptr;
+}
+
+}  // namespace zoo
+#elif defined(ZOO_HAS_CUDA_HEADERS)
+#include <ATen/cuda/CUDAGraph.h>
+
+namespace zoo {
+namespace {
+
+class GraphOfCuda final : public DeviceGraph {
+ public:
+  void begin() override { graph_.capture_begin(); }
+  void end() override { graph_.capture_end(); }
+  void replay() override { graph_.replay(); }
+
+ private:
+  at::cuda::CUDAGraph graph_;
+};
+
+}  // namespace
+
+std::unique_ptr<DeviceGraph> make_device_graph(c10::DeviceType device) {
+  return device == c10::DeviceType::CUDA ? std::make_unique<GraphOfCuda>() : nullptr;
+}
+
+}  // namespace zoo
+#else
+
+namespace zoo {
+
+std::unique_ptr<DeviceGraph> make_device_graph(c10::DeviceType) { return nullptr; }
+
+}  // namespace zoo
+#endif

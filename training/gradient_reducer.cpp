@@ -1,0 +1,102 @@
+#include "training/gradient_reducer.h"
+
+#include <map>
+
+#include <torch/types.h>
+
+namespace zoo {
+
+GradientReducer::GradientReducer(const ProcessGroup& processes, std::vector<torch::Tensor> parameters,
+                                 const ReducerOptions& options)
+    : processes_(processes), parameters_(std::move(parameters)), places_(parameters_.size()) {
+  fill_buckets(options);
+  for (size_t b = 0; b < buckets_.size(); ++b) allocate(b);
+}
+
+/// A backward pass makes the gradients of the last layers first, so the buckets begin with the last
+/// parameters.
+void GradientReducer::fill_buckets(const ReducerOptions& options) {
+  std::map<int64_t, std::unique_ptr<Bucket>> open;  // by owner
+  std::map<int64_t, int64_t> bytes;
+  const auto close = [&](int64_t owner) {
+    buckets_.push_back(std::move(open.at(owner)));
+    open.erase(owner);
+    bytes.erase(owner);
+  };
+  for (size_t i = parameters_.size(); i-- > 0;) {
+    const int64_t owner = options.owners.empty() ? -1 : options.owners[i];
+    auto& bucket = open[owner];
+    // NOLINTNEXTLINE(modernize-make-unique): an atomic cannot be moved into its place
+    if (!bucket) bucket.reset(new Bucket{.owner = owner, .members = {}, .values = {}});
+    bucket->members.push_back(i);
+    bytes[owner] += static_cast<int64_t>(parameters_[i].nbytes());
+    if (bytes[owner] >= (buckets_.empty() ? options.first_bucket_bytes : options.bucket_bytes)) close(owner);
+  }
+  while (!open.empty()) close(open.begin()->first);
+}
+
+void GradientReducer::allocate(size_t index) {
+  auto& bucket = *buckets_[index];
+  int64_t size = 0;
+  for (const size_t i : bucket.members) size += parameters_[i].numel();
+  const auto n_members = static_cast<int64_t>(bucket.members.size());
+  bucket.values = torch::zeros({size + n_members}, parameters_[bucket.members.front()].options());
+  int64_t offset = 0;
+  for (int64_t k = 0; k < n_members; ++k) {
+    const size_t i = bucket.members[static_cast<size_t>(k)];
+    const int64_t count = parameters_[i].numel();
+    places_[i].bucket = index;
+    places_[i].gradient = bucket.values.narrow(0, offset, count).view(parameters_[i].sizes());
+    places_[i].presence = bucket.values.narrow(0, size + k, 1);
+    offset += count;
+  }
+}
+
+void GradientReducer::begin() {
+  for (auto& bucket : buckets_) bucket->n_missing = bucket->members.size();
+  n_started_ = 0;
+}
+
+void GradientReducer::mark_ready(size_t i, const torch::Tensor& gradient) {
+  const torch::NoGradGuard no_grad;
+  const auto& place = places_[i];
+  if (gradient.defined()) {
+    place.gradient.copy_(gradient);
+  } else {
+    place.gradient.zero_();
+  }
+  place.presence.fill_(gradient.defined() ? 1 : 0);
+  if (--buckets_[place.bucket]->n_missing == 0) start_complete_buckets();
+}
+
+/// A complete bucket waits for those before it: the order must be the same in all processes.
+void GradientReducer::start_complete_buckets() {
+  const std::lock_guard lock(starting_);
+  while (n_started_ < buckets_.size() && buckets_[n_started_]->n_missing == 0) {
+    auto& bucket = *buckets_[n_started_++];
+    bucket.work = bucket.owner < 0 ? processes_.all_reduce(bucket.values)
+                                   : processes_.reduce(bucket.values, bucket.owner);
+  }
+}
+
+void GradientReducer::finish() {
+  for (auto& bucket : buckets_) {
+    bucket->work.wait();
+    bucket->work = {};
+    const bool is_here = bucket->owner < 0 || bucket->owner == processes_.rank();
+    const auto n_members = static_cast<int64_t>(bucket->members.size());
+    const auto presence =
+        bucket->values.narrow(0, bucket->values.numel() - n_members, n_members).to(torch::kCPU);
+    for (int64_t k = 0; k < n_members; ++k) {
+      const size_t i = bucket->members[static_cast<size_t>(k)];
+      auto& gradient = parameters_[i].mutable_grad();
+      if (is_here && presence[k].item<double>() > 0) {
+        gradient = places_[i].gradient;
+      } else {
+        gradient.reset();
+      }
+    }
+  }
+}
+
+}  // namespace zoo
