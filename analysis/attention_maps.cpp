@@ -12,6 +12,7 @@
 #include "analysis/text_layout.h"
 #include "base/error.h"
 #include "generation/generator.h"
+#include "io/json_document.h"
 #include "models/families/families.h"
 #include "models/inference_scope.h"
 #include "tasks/evaluation.h"
@@ -208,13 +209,13 @@ nlohmann::ordered_json labels_json(const AttentionReport& report) {
 std::string to_json(const AttentionReport& report) {
   auto document = report.image ? image_json(report) : text_json(report);
   document["layers"] = layers_json(report.layers);
-  document["heads"] = nlohmann::ordered_json::parse(to_json(head_statistics(report)));
+  document["heads"] = parse_ordered_json(to_json(head_statistics(report)));
   document["rollout"] = rollout_json(attention_rollout(report));
   if (!report.image) document["predictions"] = predictions_json(report.predictions);
   if (!report.labels.empty()) document["labels"] = labels_json(report);
   if (report.score) document["score"] = *report.score;
   // A byte model may read bytes that are not UTF-8: they become U+FFFD.
-  return document.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  return shown_json(document);
 }
 
 }  // namespace zoo

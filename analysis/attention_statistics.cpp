@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <torch/types.h>
 
+#include "io/json_document.h"
+
 namespace zoo {
 namespace {
 
@@ -113,7 +115,7 @@ std::string to_json(const std::vector<HeadStatistics>& heads) {
                     {"itself", rounded(head.itself)},
                     {"alignment_error", rounded(head.alignment_error)}});
   }
-  return list.dump();
+  return json_text(list);
 }
 
 }  // namespace zoo

@@ -10,6 +10,7 @@
 #include "analysis/attention_maps.h"
 #include "analysis/text_layout.h"
 #include "base/error.h"
+#include "io/json_document.h"
 #include "models/contact_regression.h"
 #include "models/families/families.h"
 #include "models/inference_scope.h"
@@ -80,7 +81,7 @@ std::string to_json(const ContactMap& map) {
     rows.push_back(std::move(values));
   }
   document["contacts"] = std::move(rows);
-  return document.dump();
+  return json_text(document);
 }
 
 Image picture_of(const ContactMap& map, int64_t scale) {

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "data/images/image_file.h"
+#include "io/json_document.h"
 #include "models/mixers/mixers.h"
 #include "tasks/task.h"
 
@@ -98,7 +99,7 @@ AttentionReport image_attention_report(const Run& run, const std::string& image)
 
 nlohmann::ordered_json image_json(const AttentionReport& report) {
   const auto& [file, picture, grid, part, prediction] = report.image.value();
-  const auto predicted = nlohmann::ordered_json::parse(to_json({prediction}))["results"][0];
+  const auto predicted = parse_ordered_json(to_json({prediction}))["results"][0];
   nlohmann::ordered_json document{{"name", report.name},
                                   {"image", file},
                                   {"width", picture.shape.width},

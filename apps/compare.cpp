@@ -155,7 +155,7 @@ void run(const CompareArguments& arguments) {
     throw AlreadyReported{signals->exit_code()};  // NOLINT(bugprone-std-exception-baseclass): no error
   }
   if (arguments.json) {
-    std::cout << results.dump() << '\n';
+    std::cout << json_text(results) << '\n';
     return;
   }
   for (const auto& notice : results["notices"])

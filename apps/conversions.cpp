@@ -21,6 +21,7 @@
 #include "checkpoints/import_run.h"
 #include "checkpoints/merge_run.h"
 #include "interop/gguf_export.h"
+#include "io/json_document.h"
 
 namespace zoo {
 namespace {
@@ -37,7 +38,7 @@ std::string as_json(const AveragedRun& averaged) {
                                    {"steps", averaged.steps},
                                    {"loss_before", averaged.loss_before},
                                    {"loss", averaged.loss}};
-  return document.dump() + "\n";
+  return json_text(document) + "\n";
 }
 
 std::string as_text(const std::filesystem::path& run, const AveragedRun& averaged) {
@@ -64,7 +65,7 @@ void merge(const MergeArguments& arguments) {
   const auto merged = merge_run(arguments.run, arguments.out, arguments.base);
   const nlohmann::json document = {{"run", merged.run_dir.string()}, {"adapters", merged.n_adapters}};
   std::cout << (arguments.json
-                    ? document.dump() + "\n"
+                    ? json_text(document) + "\n"
                     : fmt::format("{}: {} adapters merged\n", merged.run_dir.string(), merged.n_adapters));
 }
 
@@ -83,7 +84,7 @@ void import_directory(const ConversionArguments& arguments) {
                                              {"task", imported.task},
                                              {"tensors", imported.n_tensors},
                                              {"parameters", imported.n_parameters}};
-    std::cout << document.dump() << '\n';
+    std::cout << json_text(document) << '\n';
     return;
   }
   std::cout << fmt::format("{}: {} for {}, {} parameters in {} tensors\n", arguments.to.string(),
@@ -101,7 +102,7 @@ void export_model(const ConversionArguments& arguments) {
   if (arguments.json) {
     const nlohmann::ordered_json document = {{is_file ? "file" : "directory", arguments.to.string()},
                                              {is_file ? "architecture" : "model_type", kind}};
-    std::cout << document.dump() << '\n';
+    std::cout << json_text(document) << '\n';
     return;
   }
   std::cout << fmt::format("{}: {}, for {}\n", arguments.to.string(), kind,

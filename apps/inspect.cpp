@@ -23,6 +23,7 @@
 #include "checkpoints/run.h"
 #include "checkpoints/stored_model.h"
 #include "experiments/own_text.h"
+#include "io/json_document.h"
 #include "io/text_width.h"
 #include "models/families/families.h"
 #include "models/families/model_cost.h"
@@ -253,7 +254,7 @@ void print_json(const Experiment& experiment, const ModelCost& cost, const Model
                                           {"state_bytes", cost.state_bytes}}},
                                         {"head", head},
                                         {"layers", layers}};
-  std::cout << document.dump(2) << '\n';
+  std::cout << json_text(document, 2) << '\n';
 }
 
 void inspect(const InspectArguments& arguments) {

@@ -25,6 +25,7 @@
 #include "base/text.h"
 #include "interop/stored_texts.h"
 #include "io/files.h"
+#include "io/json_document.h"
 #include "tasks/preparation.h"
 #include "text/corpus.h"
 
@@ -58,7 +59,7 @@ nlohmann::ordered_json special_json(const SpecialTokens& special) {
 
 void print_json(const nlohmann::ordered_json& document) {
   // Bytes that are not UTF-8 become U+FFFD.
-  std::cout << document.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << '\n';
+  std::cout << shown_json(document) << '\n';
 }
 
 /// Calls `use` with each line of standard input. Throws DataError if there is none.

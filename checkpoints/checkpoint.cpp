@@ -270,7 +270,7 @@ void save_checkpoint(const fs::path& run_dir, const TrainedParts& parts, const T
     save_safetensors(dir / weights_name(parts.model), stored_tensors(parts.model), belongs_to(parts.base));
     save_safetensors(dir / "optimizer.safetensors", parts.optimizer);
     if (parts.average) save_safetensors(dir / "average.safetensors", parts.average->state());
-    write_file_atomically(dir / "state.json", to_json(state).dump(2) + "\n");
+    write_file_atomically(dir / "state.json", json_text(to_json(state), 2) + "\n");
   });
   replace_symlink(name, parent / "last");
   int64_t others = kept.newest - 1;

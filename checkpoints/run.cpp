@@ -136,12 +136,12 @@ void write_run_vocabulary(const fs::path& dir, const Vocabulary& vocabulary) {
   }
   if (!vocabulary.dense.empty()) save_safetensors(dir / kDenseFile, vocabulary.dense);
   if (!vocabulary.labels.empty()) {
-    write_file_atomically(dir / "labels.json", nlohmann::json(vocabulary.labels).dump(2) + "\n");
+    write_file_atomically(dir / "labels.json", json_text(nlohmann::json(vocabulary.labels), 2) + "\n");
   }
   if (vocabulary.pixels) {
     const nlohmann::ordered_json pixels{{"mean", vocabulary.pixels->mean},
                                         {"deviation", vocabulary.pixels->deviation}};
-    write_file_atomically(dir / "pixels.json", pixels.dump(2) + "\n");
+    write_file_atomically(dir / "pixels.json", json_text(pixels, 2) + "\n");
   }
 }
 

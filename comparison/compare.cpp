@@ -17,6 +17,7 @@
 #include "comparison/running_results.h"
 #include "comparison/tuning.h"
 #include "io/files.h"
+#include "io/json_document.h"
 #include "pages/report/report_page.h"
 #include "pages/tables/report_markdown.h"
 
@@ -86,7 +87,7 @@ nlohmann::ordered_json compare(const Comparison& given, const CompareOptions& op
                                                 .on_message = options.on_message});
   if (!collected) return nullptr;
   auto results = results_json(*collected);
-  write_file_atomically(options.dir / "results.json", results.dump(1) + "\n");
+  write_file_atomically(options.dir / "results.json", json_text(results, 1) + "\n");
   write_reports(results, options.dir);
   return results;
 }

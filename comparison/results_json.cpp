@@ -20,6 +20,7 @@
 #include "base/version.h"
 #include "comparison/kept_results.h"
 #include "comparison/source_commit.h"
+#include "io/json_document.h"
 #include "pages/tables/best_values.h"
 #include "pages/tables/report_document.h"
 #include "tasks/task_type.h"
@@ -385,7 +386,7 @@ Json results_json(const ComparisonResults& results) {
   } else {
     mark_best_values(document);
   }
-  return Json::parse(document.dump(-1, ' ', false, Json::error_handler_t::replace));
+  return Json::parse(shown_json(document));
 }
 
 }  // namespace zoo

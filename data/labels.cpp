@@ -51,7 +51,7 @@ std::vector<std::string> texts_of_list(std::string_view field) {
   std::vector<std::string> texts;
   for (const auto& value : list) {
     if (!value.is_string() && !value.is_number()) fail_list(field);
-    texts.push_back(value.is_string() ? value.get<std::string>() : value.dump());
+    texts.push_back(value.is_string() ? value.get<std::string>() : json_text(value));
   }
   const bool comes_again = std::set(texts.begin(), texts.end()).size() < texts.size();
   if (comes_again && std::ranges::all_of(texts, is_mark)) fail_marks(field);
@@ -67,7 +67,7 @@ std::optional<size_t> n_marks_of(std::string_view field) {
     if (list.size() < 2) return std::nullopt;
     for (const auto& value : list) {
       const bool is_one = value.is_boolean() || (value.is_string() && is_mark(value.get<std::string>())) ||
-                          (value.is_number() && is_mark(value.dump()));
+                          (value.is_number() && is_mark(json_text(value)));
       if (!is_one) return std::nullopt;
     }
     return list.size();

@@ -19,6 +19,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
+#include "io/json_document.h"
 #include "io/open_file.h"
 #endif
 
@@ -128,7 +129,7 @@ std::string field_at(const arrow::Array& array, int64_t row, const std::filesyst
       throw DataError(fmt::format("{}: a list of lists is not supported here", path.string()));
     auto list = nlohmann::json::array();
     for (int64_t i = 0; i < values.length(); ++i) list.push_back(field_at(values, i, path));
-    return list.dump();
+    return json_text(list);
   }
   std::string text;
   if (scalar->type->id() == arrow::Type::DICTIONARY) {

@@ -97,9 +97,9 @@ void read_words(const std::vector<std::string>& fields, Labelling& to) {
     if (is_list(field)) {
       for (const auto& unit : parse_json(field)) {
         has_lists = has_lists || unit.is_array();
-        if (!unit.is_array()) found.insert(unit.is_string() ? unit.get<std::string>() : unit.dump());
+        if (!unit.is_array()) found.insert(unit.is_string() ? unit.get<std::string>() : json_text(unit));
         for (const auto& label : unit.is_array() ? unit : nlohmann::json::array())
-          found.insert(label.is_string() ? label.get<std::string>() : label.dump());
+          found.insert(label.is_string() ? label.get<std::string>() : json_text(label));
       }
       continue;
     }

@@ -20,6 +20,7 @@
 #include "io/config/yaml_text.h"
 #include "io/file_kind.h"
 #include "io/files.h"
+#include "io/json_document.h"
 #include "models/families/model_cost.h"
 #include "tasks/task_type.h"
 #include "text/conversations.h"
@@ -115,7 +116,7 @@ Facts read_facts(const DataConfig& data) {
     one.train = one.valid = {file};
     if (data.chat) {
       visit_conversations(one, Split::train, [&](const Conversation& conversation, const std::string& place) {
-        add_text(conversation["messages"].dump(), place, facts, present);
+        add_text(json_text(conversation["messages"]), place, facts, present);
       });
     } else {
       visit_documents(one, Split::train,

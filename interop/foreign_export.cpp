@@ -18,6 +18,7 @@
 #include "interop/foreign_sentences.h"
 #include "interop/peft/adapter_task.h"
 #include "io/files.h"
+#include "io/json_document.h"
 #include "io/safetensors.h"
 #include "models/families/recordings.h"
 #include "tokenizers/tokenizer.h"
@@ -117,7 +118,7 @@ std::string generation_of(const Task& task, const nlohmann::json& config) {
   auto generation = generation_json(task.experiment().generation, task.tokenizer());
   const char* const start = "decoder_start_token_id";
   if (config.contains(start)) generation[start] = config[start];
-  return generation.dump(2) + "\n";
+  return json_text(generation, 2) + "\n";
 }
 
 /// Adds to tokenizer_config.json in `dir` how many tokens of a text a model reads that was trained here.
@@ -125,9 +126,9 @@ void write_length_limit(const Task& task, const fs::path& dir) {
   constexpr const char* name = "tokenizer_config.json";
   const auto& data = task.experiment().data;
   if (data.train.empty() || reads_recordings(task.experiment().model) || !is_there(dir / name)) return;
-  auto config = nlohmann::ordered_json::parse(read_file(dir / name, Follow::nothing));
+  auto config = parse_ordered_json(read_file(dir / name, Follow::nothing));
   config["model_max_length"] = data.sequence_length;
-  write_file_atomically(dir / name, config.dump(2) + "\n");
+  write_file_atomically(dir / name, json_text(config, 2) + "\n");
 }
 
 }  // namespace
@@ -167,7 +168,7 @@ std::string export_foreign(const fs::path& dir, const Task& task,
       write_file_atomically(made / name, content);
     }
     write_dense_maps(made, files, task.vocabulary().dense);
-    write_file_atomically(made / "config.json", config.dump(2) + "\n");
+    write_file_atomically(made / "config.json", json_text(config, 2) + "\n");
     write_file_atomically(made / "README.md", readme);
     if (preprocessor) write_file_atomically(made / "preprocessor_config.json", *preprocessor);
     if (const auto& tokenizer = task.vocabulary().tokenizer)
@@ -192,7 +193,7 @@ std::string export_adapter(const fs::path& dir, const Task& task, const TrainedA
   }
   if (dir.has_parent_path()) make_directory(dir.parent_path());
   write_directory_atomically(dir, [&](const fs::path& made) {
-    write_file_atomically(made / "adapter_config.json", files.config.dump(2) + "\n");
+    write_file_atomically(made / "adapter_config.json", json_text(files.config, 2) + "\n");
     save_safetensors(made / "adapter_model.safetensors", files.tensors, {{"format", "pt"}});
   });
   return family->model_type;

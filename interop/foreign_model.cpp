@@ -18,6 +18,7 @@
 #include "interop/foreign_source.h"
 #include "interop/foreign_tokens.h"
 #include "io/config/config_file.h"
+#include "io/json_document.h"
 #include "layers/weights/construction.h"
 #include "models/families/families.h"
 #include "tasks/task.h"
@@ -79,7 +80,7 @@ std::vector<std::string> labels_of(const ForeignConfig& config) {
                          index < labels.size() && (name.is_string() || name.is_number_integer()) &&
                          labels[index].empty();
     if (!is_good) config.fail("id2label", "not the names of classes 0, 1, …");
-    labels[index] = name.is_string() ? name.get<std::string>() : name.dump();
+    labels[index] = name.is_string() ? name.get<std::string>() : json_text(name);
   }
   return labels;
 }
@@ -244,7 +245,7 @@ ForeignModel open_foreign(const fs::path& path, const fs::path& base) {
     auto as_body = source;
     auto config = parsed_config(source).json();
     config["architectures"] = {body};
-    as_body.files["config.json"] = config.dump(2) + "\n";
+    as_body.files["config.json"] = json_text(config, 2) + "\n";
     try {
       return open_source(std::move(as_body));
     } catch (const CheckpointError&) {

@@ -14,6 +14,7 @@
 #include "interop/families/foreign_config.h"
 #include "interop/foreign_files.h"
 #include "interop/foreign_pictures.h"
+#include "io/json_document.h"
 #include "models/families/recordings.h"
 #include "tasks/task_type.h"
 
@@ -128,7 +129,7 @@ bool prepares_pictures_alike(const SmallFiles& files, const Experiment& experime
 
 std::optional<std::string> preprocessor_of(const Experiment& experiment,
                                            const std::optional<PixelStatistics>& pixels) {
-  if (pixels) return picture_processor_of(experiment, *pixels).dump(2) + "\n";
+  if (pixels) return json_text(picture_processor_of(experiment, *pixels), 2) + "\n";
   if (!reads_recordings(experiment.model)) return std::nullopt;
   const auto& audio = experiment.data.audio;
   const auto refuse = [](std::string_view key, std::string_view wanted) {
@@ -150,7 +151,7 @@ std::optional<std::string> preprocessor_of(const Experiment& experiment,
                                          {"padding_side", "right"},
                                          {"padding_value", 0.0},
                                          {"return_attention_mask", false}};
-  return config.dump(2) + "\n";
+  return json_text(config, 2) + "\n";
 }
 
 }  // namespace zoo

@@ -16,6 +16,7 @@
 #include "io/files.h"
 #include "io/formats/gguf_file.h"
 #include "io/formats/pytorch_file.h"
+#include "io/json_document.h"
 #include "io/safetensors.h"
 #include "tokenizers/hub_tokenizer.h"
 
@@ -97,7 +98,7 @@ ForeignSource open_adapter(const fs::path& dir, ForeignParts parts, const fs::pa
   const auto type = config.is_object() ? config.value("model_type", nlohmann::json()) : nlohmann::json();
   if (const auto* const family = type.is_string() ? find_foreign_family(type.get<std::string>()) : nullptr) {
     follow_adapter(adapter, (dir / kAdapterConfig).string(), *family, config);
-    text->second = config.dump(2) + "\n";
+    text->second = json_text(config, 2) + "\n";
   }
   source.adapter = std::move(adapter);
   // It may have tokens of its own.

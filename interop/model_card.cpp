@@ -12,6 +12,7 @@
 
 #include "base/text.h"
 #include "io/config/yaml_text.h"
+#include "io/json_document.h"
 
 namespace zoo {
 namespace {
@@ -106,7 +107,7 @@ std::string labels_of(const std::vector<std::string>& labels) {
 }
 
 std::string use_of(const HubCard& card, const NamedPipeline& pipeline) {
-  const auto quoted = nlohmann::json(card.name).dump();
+  const auto quoted = json_text(nlohmann::json(card.name));
   return fmt::format(
       "\n## Use\n\n```python\nfrom transformers import {model}, {inputs}\n\n"
       "model = {model}.from_pretrained({path})\ninputs = {inputs}.from_pretrained({path})\n```\n",

@@ -113,6 +113,20 @@ Json parse(std::string_view text) {
   return builder.take();
 }
 
+template <class Json>
+std::string written(const Json& value, int indent) {
+  try {
+    return value.dump(indent);
+  } catch (const typename Json::type_error&) {
+    throw DataError("a text that is to be written as JSON is not UTF-8");
+  }
+}
+
+template <class Json>
+std::string shown(const Json& value, int indent) {
+  return value.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
 }  // namespace
 
 nlohmann::json parse_json(std::string_view text) { return parse<nlohmann::json>(text); }
@@ -128,6 +142,11 @@ nlohmann::ordered_json ordered_json_or_null(std::string_view text) {
     return nullptr;
   }
 }
+
+std::string json_text(const nlohmann::json& value, int indent) { return written(value, indent); }
+std::string json_text(const nlohmann::ordered_json& value, int indent) { return written(value, indent); }
+std::string shown_json(const nlohmann::json& value, int indent) { return shown(value, indent); }
+std::string shown_json(const nlohmann::ordered_json& value, int indent) { return shown(value, indent); }
 
 std::string read_json_text(const std::filesystem::path& path) {
   std::error_code unknown;  // read_file() says why

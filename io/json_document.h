@@ -3,6 +3,7 @@
 // 4 MB of "[{[{…" it makes 1 GB of values.
 
 #include <filesystem>
+#include <string>
 #include <string_view>
 
 #include <nlohmann/json.hpp>
@@ -26,6 +27,15 @@ nlohmann::ordered_json parse_ordered_json(std::string_view text);
 /// The same, but null for a text that parse_ordered_json() refuses: for lines that a crash may have cut, and
 /// for files that can be made again.
 nlohmann::ordered_json ordered_json_or_null(std::string_view text);
+
+/// The JSON text of a value: one line, or lines that are indented by `indent`. These functions and those
+/// above are here so that a source need not compile nlohmann's parser and writer again. Throws DataError if a
+/// text of the value is not UTF-8.
+std::string json_text(const nlohmann::json& value, int indent = -1);
+std::string json_text(const nlohmann::ordered_json& value, int indent = -1);
+/// The same for people and clients: bytes that are not UTF-8 become U+FFFD.
+std::string shown_json(const nlohmann::json& value, int indent = -1);
+std::string shown_json(const nlohmann::ordered_json& value, int indent = -1);
 
 /// The text of a file of a run directory that is JSON or lines of JSON; links are not followed. Throws
 /// DataError as read_file(), and for a file of more than JsonLimits::bytes.

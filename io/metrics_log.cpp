@@ -70,7 +70,7 @@ void MetricsLog::write(int64_t step, int64_t tokens, double seconds, const Metri
   std::string line =
       fmt::format(R"({{"step": {}, "tokens": {}, "seconds": {})", step, tokens, json_number(seconds));
   for (const auto& [name, value] : metrics) {
-    line += fmt::format(", {}: {}", nlohmann::json(name).dump(), json_number(value));
+    line += fmt::format(", {}: {}", json_text(nlohmann::json(name)), json_number(value));
   }
   impl_->lines.write(line + "}\n");
 

@@ -17,6 +17,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "io/json_document.h"
 #include "io/output_file.h"
 
 namespace zoo {
@@ -166,7 +167,7 @@ std::string quoted_json(const std::string& text, const std::filesystem::path& pa
     throw CheckpointError(fmt::format("cannot write '{}': the name or metadata '{}' is not valid UTF-8",
                                       path.string(), excerpt(text)));
   }
-  return nlohmann::json(text).dump();
+  return json_text(nlohmann::json(text));
 }
 
 /// Reads `size` bytes from the byte `offset`.

@@ -6,11 +6,11 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "io/json_document.h"
+
 namespace zoo {
 
-std::string as_json_text(const nlohmann::ordered_json& json) {
-  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-}
+std::string as_json_text(const nlohmann::ordered_json& json) { return shown_json(json); }
 
 std::string escaped_for_script(std::string_view json) {
   std::string result;
@@ -28,7 +28,7 @@ std::string escaped_for_script(std::string_view json) {
 std::string escaped_for_html(std::string_view text) {
   static const std::map<char, std::string_view> entities = {
       {'<', "&lt;"}, {'>', "&gt;"}, {'&', "&amp;"}, {'"', "&quot;"}, {'\'', "&#39;"}};
-  const auto valid = nlohmann::json::parse(as_json_text(text)).get<std::string>();
+  const auto valid = parse_json(as_json_text(text)).get<std::string>();
   std::string result;
   for (const char c : valid) {
     const auto found = entities.find(c);

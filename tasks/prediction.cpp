@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "io/json_document.h"
 #include "text/corpus.h"
 
 namespace zoo {
@@ -161,7 +162,7 @@ std::string to_json(const std::vector<Prediction>& predictions, int64_t top) {
   }
   const nlohmann::ordered_json document{{"results", std::move(results)}};
   // A byte model may read bytes that are not UTF-8: they become U+FFFD.
-  return document.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  return shown_json(document);
 }
 
 std::string to_text(const std::vector<Prediction>& predictions, int64_t top, InputColumn column) {

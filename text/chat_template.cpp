@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "data/text_files.h"
 #include "io/files.h"
+#include "io/json_document.h"
 #include "tokenizers/hub/settings.h"
 
 namespace zoo {
@@ -97,7 +98,7 @@ void cut_at_tag(std::string& text, const std::string& final_message) {
 
 /// A character that no text has, which cuts the texts of special tokens in messages.
 std::string cut_for(const Conversation& conversation) {
-  const auto all = conversation.dump();
+  const auto all = json_text(conversation);
   for (char last = '\x90'; last <= '\xAF'; ++last) {  // U+FDD0 … U+FDEF
     std::string cut = "\xEF\xB7";
     cut += last;

@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "io/file_kind.h"
 #include "io/files.h"
+#include "io/json_document.h"
 #include "io/sha256.h"
 #include "tokenizers/hub/exported_vocabulary.h"
 #include "tokenizers/hub/text_codec.h"
@@ -171,7 +172,7 @@ class HubTokenizer final : public Tokenizer {
     // transformers does not know the task, so the file says what it puts around texts.
     auto& file = files.at("tokenizer.json");
     // An object in the order of its file takes time that grows with the square of the vocabulary.
-    auto document = nlohmann::json::parse(file);
+    auto document = parse_json(file);
     const auto name_of = [&](int64_t id) { return codec_->label(id); };
     document["post_processor"] = nlohmann::json(post_processor_of(frame, name_of));
     const bool reads_masks = is_frame_of_encoder(frame, exported_tokens(special_, name_of));
@@ -179,13 +180,13 @@ class HubTokenizer final : public Tokenizer {
       if (token["id"] == special_.mask && !reads_masks) token["lstrip"] = false;
     }
     if (const auto config = files.find("tokenizer_config.json"); config != files.end()) {
-      auto settings = nlohmann::json::parse(config->second);
+      auto settings = parse_json(config->second);
       settings["model_input_names"] = nlohmann::json(model_input_names_of(frame));
       // transformers finds all special tokens in texts or none. People write masks, and the marks of gaps.
       if (reads_masks || !written_.empty()) settings["split_special_tokens"] = false;
-      config->second = settings.dump(1) + "\n";
+      config->second = json_text(settings, 1) + "\n";
     }
-    file = document.dump(2) + "\n";
+    file = json_text(document, 2) + "\n";
     return files;
   }
 

@@ -100,7 +100,7 @@ std::string to_json(const TokenizerFile& file) {
     json["normalization"] = std::string(name_of(TextNormalization::none));
     json["marks_lines"] = file.marks_lines;
   }
-  return json.dump(1) + "\n";
+  return json_text(json, 1) + "\n";
 }
 
 TokenizerFile read_tokenizer_file(const std::filesystem::path& run_dir) {

@@ -10,6 +10,7 @@
 #include "apps/doctor/gather_report.h"
 #include "apps/doctor/judge.h"
 #include "apps/doctor/show_report.h"
+#include "io/json_document.h"
 
 namespace zoo {
 namespace {
@@ -22,9 +23,7 @@ struct DoctorArguments {
 void examine(const DoctorArguments& arguments) {
   const auto report = gather_report(arguments.device);
   const auto findings = judge(report);
-  using error_handler = nlohmann::json::error_handler_t;  // names of folders need not be UTF-8
-  std::cout << (arguments.json ? to_json(report, findings).dump(2, ' ', false, error_handler::replace) + "\n"
-                               : to_text(report, findings))
+  std::cout << (arguments.json ? shown_json(to_json(report, findings), 2) + "\n" : to_text(report, findings))
             << std::flush;
   if (!findings.problems.empty())
     throw AlreadyReported{1};  // NOLINT(bugprone-std-exception-baseclass): an exit, no error

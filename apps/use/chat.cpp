@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "interop/stored_texts.h"
+#include "io/json_document.h"
 #include "text/local_time.h"
 #include "tokenizers/tokenizer_file.h"
 
@@ -25,8 +26,8 @@ GenerativeModel& writer_of(const Run& run) {
 
 /// Bytes of an answer that are not UTF-8 become U+FFFD.
 nlohmann::ordered_json message_of(const char* role, const std::string& content) {
-  const auto valid = nlohmann::json(content).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  return {{"role", role}, {"content", nlohmann::ordered_json::parse(valid)}};
+  const auto valid = shown_json(nlohmann::json(content));
+  return {{"role", role}, {"content", parse_ordered_json(valid)}};
 }
 
 }  // namespace

@@ -26,6 +26,7 @@
 #include "data/data_config.h"
 #include "generation/generation_config.h"
 #include "io/files.h"
+#include "io/json_document.h"
 #include "io/metrics_log.h"
 #include "io/output_file.h"
 #include "io/progress.h"
@@ -110,7 +111,7 @@ std::string as_json(const Evaluation& evaluation) {
     auto& entry = document[many].emplace_back(nlohmann::json{{"label", label}});
     for (const auto& [name, value] : numbers) entry[name] = value;
   }
-  return document.dump();
+  return json_text(document);
 }
 
 std::string as_text(const Evaluation& evaluation) {

@@ -27,6 +27,7 @@
 #include "generation/generator.h"
 #include "generation/prompt.h"
 #include "io/files.h"
+#include "io/json_document.h"
 #include "tokenizers/tokenizer_file.h"
 
 namespace zoo {
@@ -151,7 +152,7 @@ nlohmann::ordered_json result_json(const Prompt& prompt, const std::vector<Outpu
 void write_json(nlohmann::ordered_json results) {
   const nlohmann::ordered_json document{{"results", std::move(results)}};
   // A byte model may write bytes that are not UTF-8: they become U+FFFD.
-  write(document.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+  write(shown_json(document) + "\n");
 }
 
 /// How people see the outputs. A continuation stands after its prompt; several have headings. An answer is a

@@ -119,7 +119,7 @@ void render_chat(const RenderArguments& arguments) {
       results.push_back({{"error", error.what()}});
     }
   }
-  if (arguments.json) std::cout << nlohmann::ordered_json{{"results", std::move(results)}}.dump() << '\n';
+  if (arguments.json) std::cout << json_text(nlohmann::ordered_json{{"results", std::move(results)}}) << '\n';
 }
 
 }  // namespace

@@ -23,6 +23,7 @@
 #include "generation/prompt.h"
 #include "generation/text_scores.h"
 #include "io/files.h"
+#include "io/json_document.h"
 #include "tokenizers/tokenizer_file.h"
 
 namespace zoo {
@@ -167,7 +168,7 @@ void score(const ScoreArguments& arguments) {
   }
   auto results = nlohmann::ordered_json::array();
   for (size_t i = 0; i < lines.size(); ++i) results.push_back(as_json(lines[i], logprobs[i]));
-  std::cout << nlohmann::ordered_json{{"results", std::move(results)}}.dump() << '\n';
+  std::cout << json_text(nlohmann::ordered_json{{"results", std::move(results)}}) << '\n';
 }
 
 }  // namespace

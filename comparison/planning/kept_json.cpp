@@ -13,7 +13,7 @@ Json read_kept(const std::filesystem::path& path, const Json& key) {
 }
 
 void keep(const std::filesystem::path& path, const Json& key, const Json& value) {
-  write_file_atomically(path, Json{{"key", key}, {"value", value}}.dump() + "\n");
+  write_file_atomically(path, json_text(Json{{"key", key}, {"value", value}}) + "\n");
 }
 
 }  // namespace zoo

@@ -63,14 +63,14 @@ std::string written(const Schema& value) {
   std::string text;
   if (value.is_object()) {
     for (const auto& [key, member] : value.items())
-      text += (text.empty() ? "" : ", ") + Schema(key).dump() + ": " + written(member);
+      text += (text.empty() ? "" : ", ") + json_text(Schema(key)) + ": " + written(member);
     return "{" + text + "}";
   }
   if (value.is_array()) {
     for (const auto& member : value) text += (text.empty() ? "" : ", ") + written(member);
     return "[" + text + "]";
   }
-  return value.dump();
+  return json_text(value);
 }
 
 /// The type of a value; "integer" for a number without a fraction.
@@ -337,7 +337,7 @@ class SchemaReader {
     std::vector<std::pair<Expression, bool>> members;  // and whether each is required
     if (schema.contains("properties")) {
       for (const auto& [name, value] : schema["properties"].items()) {
-        const auto key = Expression::text(Schema(name).dump() + ": ");
+        const auto key = Expression::text(json_text(Schema(name)) + ": ");
         members.emplace_back(Expression::sequence({key, read(value, at.of("properties").of(name))}),
                              has(needed, name));
       }

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "io/json_document.h"
 
 namespace zoo {
 namespace {
@@ -27,7 +28,7 @@ bool is_text(const Json& value) { return value.is_string(); }
 
 std::string shown(const Json& value) {
   constexpr size_t most = 60;
-  return excerpt(value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace), most);
+  return excerpt(shown_json(value), most);
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include "interop/gguf/gguf_tensors.h"
 #include "interop/gguf/gguf_tokenizer.h"
 #include "io/formats/gguf_file.h"
+#include "io/json_document.h"
 
 namespace zoo {
 namespace {
@@ -69,17 +70,17 @@ nlohmann::json config_of(const GgufFile& file, const GgufKeys& keys, const GgufA
 /// sentence-transformers' form.
 std::map<std::string, std::string> config_files(const GgufKeys& keys, const GgufArchitecture& architecture,
                                                 const nlohmann::json& config) {
-  std::map<std::string, std::string> files{{"config.json", config.dump()}};
+  std::map<std::string, std::string> files{{"config.json", json_text(config)}};
   const auto key = architecture.name + ".pooling_type";
   const int64_t pooling = keys.has(key) ? keys.integer(key) : 0;
   if (architecture.body != GgufBody::encoder || pooling < 2) return files;
   const auto modules =
       nlohmann::json::array({{{"path", ""}, {"type", "sentence_transformers.models.Transformer"}},
                              {{"path", "1_Pooling"}, {"type", "sentence_transformers.models.Pooling"}}});
-  files.emplace("modules.json", modules.dump());
+  files.emplace("modules.json", json_text(modules));
   const char* const mode = pooling == 2 ? "cls" : "lasttoken";
   files.emplace("1_Pooling/config.json",
-                nlohmann::json{{"pooling_mode", mode}, {"include_prompt", true}}.dump());
+                json_text(nlohmann::json{{"pooling_mode", mode}, {"include_prompt", true}}));
   return files;
 }
 

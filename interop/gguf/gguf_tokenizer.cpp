@@ -16,6 +16,7 @@
 #include "interop/gguf/gguf_token_kinds.h"
 #include "interop/gguf/gguf_unigram.h"
 #include "interop/gguf/gguf_word_pieces.h"
+#include "io/json_document.h"
 #include "tokenizers/hub/exported_vocabulary.h"
 #include "tokenizers/hub/sentencepiece_merges.h"
 #include "tokenizers/subwords/vocabulary.h"
@@ -274,7 +275,7 @@ std::map<std::string, std::string> tokenizer_files(const GgufKeys& keys) {
     for (const char* const absent : {"dropout", "continuing_subword_prefix", "end_of_word_suffix"})
       file["model"][absent] = nullptr;
   }
-  return {{"tokenizer.json", file.dump()}, {"tokenizer_config.json", config_of(keys, tokens).dump()}};
+  return {{"tokenizer.json", json_text(file)}, {"tokenizer_config.json", json_text(config_of(keys, tokens))}};
 }
 
 }  // namespace zoo

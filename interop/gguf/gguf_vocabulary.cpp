@@ -22,6 +22,7 @@
 #include "interop/gguf/sentencepiece_blanks.h"
 #include "interop/gguf/sentencepiece_document.h"
 #include "interop/gguf/tokenizer_refusal.h"
+#include "io/json_document.h"
 #include "text/chat_template.h"
 #include "tokenizers/hub/old_files.h"
 #include "tokenizers/hub/sentencepiece_merges.h"
@@ -158,7 +159,8 @@ void write_byte_level(const Json& document, GgufMetadata& to) {
   // Without merges it does not matter where a text is cut.
   const auto* const pre =
       merges.empty() ? find_gguf_pre_tokenizer("gpt-2") : gguf_pre_tokenizer_of(part, ignores_merges);
-  if (pre == nullptr) refuse_tokenizer("its pre_tokenizer has no name there: {}", excerpt(part.dump(), 100));
+  if (pre == nullptr)
+    refuse_tokenizer("its pre_tokenizer has no name there: {}", excerpt(json_text(part), 100));
   to.emplace_back("tokenizer.ggml.model", "gpt2");
   to.emplace_back("tokenizer.ggml.pre", pre->names.front());
   to.emplace_back("tokenizer.ggml.merges", std::move(merges));

@@ -19,6 +19,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "io/files.h"
+#include "io/json_document.h"
 
 namespace zoo {
 namespace {
@@ -211,7 +212,7 @@ GgufFile::GgufFile(const fs::path& path) : path_(path), file_(open_tensor_file(p
   const auto alignment = metadata_.value("general.alignment", Json(uint32_t{32}));
   if (!alignment.is_number_unsigned() || alignment.get<uint64_t>() == 0 ||
       alignment.get<uint64_t>() > 1 << 20)
-    fail(path, "general.alignment is {}", excerpt(alignment.dump()));
+    fail(path, "general.alignment is {}", excerpt(json_text(alignment)));
   const auto step = alignment.get<uint64_t>();
   const uint64_t data = (reader.position() + step - 1) / step * step;
   std::ranges::sort(ranges);

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "data/images/augment.h"
 #include "data/images/image_file.h"
+#include "io/json_document.h"
 #include "pages/page_template.h"
 
 namespace zoo {
@@ -94,7 +95,7 @@ std::string page_data(const AttentionReport& report) {
   auto data = image_json(report);
   data["picture"] = data_uri(report.image->picture);
   data["maps"] = maps_json(report.layers);
-  data["heads"] = nlohmann::ordered_json::parse(to_json(head_statistics(report)));
+  data["heads"] = parse_ordered_json(to_json(head_statistics(report)));
   data["rollout"] = rollouts_json(attention_rollout(report));
   return as_json_text(data);
 }

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "io/json_document.h"
 #include "pages/tables/confusion.h"
 #include "pages/tables/report_document.h"
 
@@ -201,7 +202,7 @@ std::string facts(const Json& results) {
                             plain(text_at(metric, "label")), text_at(metric, "better")));
   add("Budget of a run", budget_text(results));
   std::vector<std::string> seeds;
-  for (const auto& seed : results["seeds"]) seeds.push_back(seed.dump());
+  for (const auto& seed : results["seeds"]) seeds.push_back(json_text(seed));
   add("Seeds", fmt::format("{}", fmt::join(seeds, ", ")));
   if (const Json& match = member(results, "match"); match.is_object())
     add("Matched",
@@ -218,7 +219,7 @@ std::string facts(const Json& results) {
     auto text = fmt::format(
         "{} seeds in {} tests find a difference of {:g} standard deviations of a run with a probability of "
         "{:.0f} %",
-        power["seeds"].dump(), power["tests"].dump(), number_at(power, "deviations").value_or(0),
+        json_text(power["seeds"]), json_text(power["tests"]), number_at(power, "deviations").value_or(0),
         100 * number_at(power, "probability").value_or(0));
     if (const auto needed = number_at(power, "seeds_needed"))
       text += fmt::format("; {:.0f} seeds find it with 80 %", *needed);

@@ -8,6 +8,7 @@
 #include "base/tensor_memory.h"
 #include "base/text.h"
 #include "generation/prompt.h"
+#include "io/json_document.h"
 #include "serving/service_error.h"
 
 namespace zoo {
@@ -83,7 +84,7 @@ nlohmann::ordered_json error_json(const ApiError& error) {
 }
 
 HttpResponse error_response(const ApiError& error) {
-  HttpResponse response{.status = error.status(), .body = error_json(error).dump() + "\n"};
+  HttpResponse response{.status = error.status(), .body = json_text(error_json(error)) + "\n"};
   if (!error.allowed().empty()) response.headers.emplace_back("Allow", error.allowed());
   if (error.status() == 401) response.headers.emplace_back("WWW-Authenticate", "Bearer");
   if (error.status() == 429 || error.status() == 503) response.headers.emplace_back("Retry-After", "1");

@@ -5,14 +5,13 @@
 
 #include <nlohmann/json.hpp>
 
+#include "io/json_document.h"
 #include "serving/http/http_server.h"
 
 namespace zoo {
 
 /// One line; bytes that are not UTF-8 become U+FFFD.
-inline std::string as_text(const nlohmann::ordered_json& document) {
-  return document.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-}
+inline std::string as_text(const nlohmann::ordered_json& document) { return shown_json(document); }
 
 inline HttpResponse json_response(const nlohmann::ordered_json& document) {
   return {.body = as_text(document) + "\n"};

@@ -163,7 +163,7 @@ void read_response_format(RequestFields& fields, TextParameters& parameters) {
     parameters.regex = any_json_object();
   } else if (type == "json_schema") {
     RequestFields schema(format.required("json_schema"), "response_format.json_schema");
-    parameters.json_schema = schema.required("schema").dump();
+    parameters.json_schema = json_text(schema.required("schema"));
     schema.ignore({"name", "description", "strict"});
     schema.refuse_others();
   } else if (type != "text") {

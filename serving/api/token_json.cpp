@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "io/json_document.h"
 
 namespace zoo {
 namespace {
@@ -55,7 +56,7 @@ std::string name_of_token(const Tokenizer& tokenizer, int64_t id) {
 }
 
 std::string as_utf8(const std::string& text) {
-  return Json::parse(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace)).get<std::string>();
+  return parse_ordered_json(shown_json(Json(text))).get<std::string>();
 }
 
 Json completion_logprobs(const std::vector<CompletionToken>& tokens, const Tokenizer& tokenizer,

@@ -50,7 +50,7 @@ bool are_characters(const std::vector<std::string>& classes) {
 /// A label in a list; a blank would end it.
 std::string label_in_list(const nlohmann::json& value) {
   if (!value.is_string() && !value.is_number()) throw DataError("a list of labels has texts and numbers");
-  const auto label = value.is_string() ? value.get<std::string>() : value.dump();
+  const auto label = value.is_string() ? value.get<std::string>() : json_text(value);
   if (label.empty() || !is_one_word(label))
     throw DataError(fmt::format("the label '{}' has blanks, or is empty", excerpt(label)));
   return label;

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "io/json_document.h"
 #include "tokenizers/hub/sentencepiece_merges.h"
 #include "tokenizers/subwords/specification.h"
 
@@ -176,8 +177,8 @@ std::map<std::string, std::string> export_pieces(const ExportedPieces& exported)
       {"post_processor", post_processor_of(exported.frame, name_of)},
       {"decoder", decoder_of(exported)},
       {"model", is_bpe ? bpe_of(exported) : unigram_of(exported)}};
-  return {{"tokenizer.json", tokenizer.dump(2) + "\n"},
-          {"tokenizer_config.json", config_of(exported.special, exported.frame).dump(2) + "\n"}};
+  return {{"tokenizer.json", json_text(tokenizer, 2) + "\n"},
+          {"tokenizer_config.json", json_text(config_of(exported.special, exported.frame), 2) + "\n"}};
 }
 
 }  // namespace zoo

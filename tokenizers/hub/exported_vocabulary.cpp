@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "io/json_document.h"
 #include "tokenizers/subwords/byte_level.h"
 
 namespace zoo {
@@ -132,8 +133,8 @@ std::map<std::string, std::string> export_vocabulary(const ExportedVocabulary& v
       {"post_processor", post_processor_of(vocabulary.frame, name_of)},
       {"decoder", decoder_of(vocabulary.kind)},
       {"model", model_of(vocabulary)}};
-  return {{"tokenizer.json", tokenizer.dump(2) + "\n"},
-          {"tokenizer_config.json", config_of(vocabulary.special, vocabulary.frame).dump(2) + "\n"}};
+  return {{"tokenizer.json", json_text(tokenizer, 2) + "\n"},
+          {"tokenizer_config.json", json_text(config_of(vocabulary.special, vocabulary.frame), 2) + "\n"}};
 }
 
 }  // namespace zoo

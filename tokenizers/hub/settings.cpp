@@ -201,7 +201,7 @@ SpecJson json_file(const std::map<std::string, std::string>& files, const std::s
 void set_setting(std::map<std::string, std::string>& files, const char* key, const SpecJson& value) {
   constexpr const char* name = "tokenizer_config.json";
   const auto config = json_file(files, name);
-  const auto entry = fmt::format("\"{}\": {}}}\n", key, value.dump());
+  const auto entry = fmt::format("\"{}\": {}}}\n", key, json_text(value));
   auto& text = files[name];
   if (!config.is_object() || config.empty()) {
     text = "{" + entry;

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "io/json_document.h"
 #include "tokenizers/subwords/specification.h"
 
 namespace zoo {
@@ -143,8 +144,7 @@ constexpr auto classes_of_languages =
 
 [[noreturn]] void refuse_key(std::string_view key, const SpecJson& value, std::string_view reason) {
   throw DataError(fmt::format("tokenizer_config.json: {}: {} {}", excerpt(key, 60),
-                              excerpt(value.dump(-1, ' ', false, SpecJson::error_handler_t::replace), 60),
-                              reason));
+                              excerpt(shown_json(value), 60), reason));
 }
 
 /// Whether a key is about something that only some files or classes read, and asks for nothing there.

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "io/json_document.h"
 #include "tokenizers/subwords/bpe_trainer.h"
 #include "tokenizers/subwords/byte_level.h"
 #include "tokenizers/subwords/normalizer.h"
@@ -160,8 +161,8 @@ std::map<std::string, std::string> train_subwords(
       config[role] = token;
     }
   }
-  return {{"tokenizer.json", document.dump(1, ' ') + "\n"},
-          {"tokenizer_config.json", config.dump(1, ' ') + "\n"}};
+  return {{"tokenizer.json", json_text(document, 1) + "\n"},
+          {"tokenizer_config.json", json_text(config, 1) + "\n"}};
 }
 
 }  // namespace zoo
