@@ -78,7 +78,6 @@ void read_named_tokens(ForeignConfig& from, ForeignGeneration& to) {
   if (last.size() > 1) from.fail("forced_eos_token_id", "only one token is supported");
   if (!last.empty() && last.front() != -1) options.forced_last_token = last.front();
   options.suppress_tokens = from.integers("suppress_tokens");
-  options.suppress_first_tokens = from.integers("begin_suppress_tokens");
   read_forbidden_sequences(from, to);
 }
 
@@ -103,41 +102,62 @@ void read_lengths(ForeignConfig& from, GenerationConfig& to) {
   }
 }
 
+/// Reads the keys that mean the same in transformers.
+class SameKeysReader final : public SilentVisitor {
+ public:
+  SameKeysReader(ForeignConfig& from, bool samples) : from_(from), samples_(samples) {}
+
+ protected:
+  void leaf(const FieldInfo& field, bool& value) override {
+    take(field, value, [&](auto name) { return from_.flag(name, value); });
+  }
+  void leaf(const FieldInfo& field, int64_t& value) override {
+    take(field, value, [&](auto name) { return from_.integer(name, value); });
+  }
+  void leaf(const FieldInfo& field, double& value) override {
+    take(field, value, [&](auto name) { return from_.number(name, value); });
+  }
+  void leaf(const FieldInfo& field, std::vector<int64_t>& value) override {
+    take(field, value, [&](auto name) { return from_.integers(name); });
+  }
+
+ private:
+  template <class T, class Read>
+  void take(const FieldInfo& field, T& value, const Read& read) const {
+    const auto name = field.name_in(&Elsewhere::transformers);
+    if (name.empty()) return;
+    auto found = read(name);
+    if (field.elsewhere.use != OptionUse::sampling || samples_) value = std::move(found);
+  }
+
+  ForeignConfig& from_;
+  bool samples_;
+};
+
 /// transformers samples only if do_sample says so, and then among 50 tokens if top_k says nothing.
 void read_sampling(ForeignConfig& from, GenerationConfig& to) {
   constexpr int64_t usual_top_k = 50;
   const bool samples = from.flag("do_sample", false);
-  const auto number = [&](std::string_view key, double otherwise) {
-    const double value = from.number(key, otherwise);
-    return samples ? value : otherwise;
-  };
+  SameKeysReader same_keys(from, samples);
+  describe(same_keys, to);
   to.temperature = from.number("temperature", 1);
   if (!samples) to.temperature = 0;
   const int64_t top_k = from.integer("top_k", usual_top_k);
   to.top_k = samples ? top_k : 0;
-  to.top_p = number("top_p", 1);
-  to.min_p = number("min_p", 0);
-  to.typical_p = number("typical_p", 1);
-  to.epsilon_cutoff = number("epsilon_cutoff", 0);
-  to.eta_cutoff = number("eta_cutoff", 0);
   if (samples && from.has("top_h")) from.fail("top_h", "this way of sampling is not supported");
   from.ignore({"top_h"});
-  if (samples && from.integer("num_beams", 1) > 1)
+  if (samples && to.beam > 1)
     from.fail("do_sample", "beams that sample are not supported: set it to false, or num_beams to 1");
   // Contrastive search is greedy.
-  if (!samples && top_k > 1 && from.integer("num_beams", 1) == 1 && from.number("penalty_alpha", 0) > 0)
+  if (!samples && top_k > 1 && to.beam == 1 && from.number("penalty_alpha", 0) > 0)
     from.fail("penalty_alpha", "contrastive search is not supported: remove the key");
   from.ignore({"penalty_alpha"});
 }
 
 void read_beams(ForeignConfig& from, GenerationConfig& to) {
-  to.beam = from.integer("num_beams", 1);
   to.beam_groups = from.integer("num_beam_groups", 1);
   const double diversity = from.number("diversity_penalty", 0);
   if (to.beam_groups > 1) to.diversity_penalty = diversity;
-  to.num_samples = from.integer("num_return_sequences", 1);
-  to.length_penalty = from.number("length_penalty", 1);
-  to.renormalize_logits = from.flag("renormalize_logits", false);
   // Beams end in transformers' own way unless the file says otherwise.
   to.early_stopping = EarlyStopping::heuristic;
   from.ignore({"early_stopping"});
@@ -150,13 +170,6 @@ void read_beams(ForeignConfig& from, GenerationConfig& to) {
   } else if (stopping != false) {
     from.fail("early_stopping", "expected true, false or \"never\"");
   }
-}
-
-void read_penalties(ForeignConfig& from, GenerationConfig& to) {
-  to.repetition_penalty = from.number("repetition_penalty", 1);
-  to.encoder_repetition_penalty = from.number("encoder_repetition_penalty", 1);
-  to.no_repeat_ngram_size = from.integer("no_repeat_ngram_size", 0);
-  to.encoder_no_repeat_ngram_size = from.integer("encoder_no_repeat_ngram_size", 0);
 }
 
 /// The token of `name` in an object of names and ids, as Whisper's languages and tasks; -1 if there is none.
@@ -266,7 +279,6 @@ void read_keys(ForeignConfig& from, bool is_whisper, ForeignGeneration& to) {
   read_lengths(from, to.options);
   read_sampling(from, to.options);
   read_beams(from, to.options);
-  read_penalties(from, to.options);
   if (is_whisper) {
     read_keys_of_whisper(from, to.options);
   } else {
@@ -322,10 +334,46 @@ void write_tokens(const GenerationConfig& options, const Tokenizer& tokenizer, O
   if (!suppressed.empty()) to["suppress_tokens"] = suppressed;
 }
 
+/// Writes the keys that mean the same in transformers and are not as they are there without a key.
+class SameKeysWriter final : public SilentVisitor {
+ public:
+  SameKeysWriter(const GenerationConfig& from, OrderedJson& to) : from_(from), to_(to) {}
+
+ protected:
+  void leaf(const FieldInfo& field, bool& value) override { add(field, value); }
+  void leaf(const FieldInfo& field, int64_t& value) override { add(field, value); }
+  void leaf(const FieldInfo& field, double& value) override { add(field, value); }
+  void leaf(const FieldInfo& field, std::vector<int64_t>& value) override { add(field, value); }
+
+ private:
+  template <class T>
+  void add(const FieldInfo& field, const T& value) const {
+    const auto name = field.name_in(&Elsewhere::transformers);
+    const bool beams = from_.beam > 1, samples = !beams && from_.temperature > 0;
+    const auto use = field.elsewhere.use;
+    if (name.empty() || (use == OptionUse::sampling && !samples) || (use == OptionUse::beams && !beams))
+      return;
+    to_[std::string(name)] = value;
+  }
+
+  const GenerationConfig& from_;
+  OrderedJson& to_;
+};
+
+/// What is the same in both without a key is left out.
+void write_same_keys(const GenerationConfig& from, OrderedJson& to) {
+  auto given = OrderedJson::object(), usual = given;
+  auto options = from;
+  GenerationConfig none;
+  SameKeysWriter writer(from, given), usual_writer(from, usual);
+  describe(writer, options);
+  describe(usual_writer, none);
+  for (const auto& [key, value] : given.items())
+    if (value != usual[key]) to[key] = value;
+}
+
 void write_search(const GenerationConfig& from, OrderedJson& to) {
   if (from.beam > 1) {
-    to["num_beams"] = from.beam;
-    to["length_penalty"] = from.length_penalty;
     const auto stopping = from.early_stopping;
     to["early_stopping"] = stopping == EarlyStopping::never
                                ? OrderedJson("never")
@@ -340,14 +388,6 @@ void write_search(const GenerationConfig& from, OrderedJson& to) {
   if (!samples) return;
   to["temperature"] = from.temperature;
   to["top_k"] = from.top_k;  // transformers takes 50 tokens where there is no key
-  const auto set = [&](const char* key, double value, double otherwise) {
-    if (value != otherwise) to[key] = value;
-  };
-  set("top_p", from.top_p, 1);
-  set("min_p", from.min_p, 0);
-  set("typical_p", from.typical_p, 1);
-  set("epsilon_cutoff", from.epsilon_cutoff, 0);
-  set("eta_cutoff", from.eta_cutoff, 0);
 }
 
 void write_rules(const GenerationConfig& from, OrderedJson& to) {
@@ -357,15 +397,8 @@ void write_rules(const GenerationConfig& from, OrderedJson& to) {
   const GenerationConfig none;
   set("min_new_tokens", from.min_new_tokens, none.min_new_tokens);
   set("min_length", from.min_length, none.min_length);
-  set("num_return_sequences", from.num_samples, none.num_samples);
-  set("repetition_penalty", from.repetition_penalty, none.repetition_penalty);
-  set("encoder_repetition_penalty", from.encoder_repetition_penalty, none.encoder_repetition_penalty);
-  set("no_repeat_ngram_size", from.no_repeat_ngram_size, none.no_repeat_ngram_size);
-  set("encoder_no_repeat_ngram_size", from.encoder_no_repeat_ngram_size, none.encoder_no_repeat_ngram_size);
-  set("begin_suppress_tokens", from.suppress_first_tokens, none.suppress_first_tokens);
   set("exponential_decay_length_penalty", from.exponential_decay_length_penalty,
       none.exponential_decay_length_penalty);
-  set("renormalize_logits", from.renormalize_logits, none.renormalize_logits);
   set("stop_strings", from.stop, none.stop);
   if (from.forced_first_token) to["forced_bos_token_id"] = *from.forced_first_token;
   if (from.forced_last_token) to["forced_eos_token_id"] = *from.forced_last_token;
@@ -389,6 +422,7 @@ nlohmann::ordered_json generation_json(const GenerationConfig& options, const To
     json["max_length"] = *options.max_length;
   }
   write_search(options, json);
+  write_same_keys(options, json);
   write_rules(options, json);
   return json;
 }

@@ -60,7 +60,8 @@ for version in "$@"; do
   }
   grep -E 'LibTorch [0-9]|GPUs' "$work/cmake.log"
   if cmake --build "$build" --target zoo_program training_tests >"$work/build.log" 2>&1; then
-    nm -DC "$build/zoo" | grep -q 'c10d::ProcessGroupNCCL' && with=with || with=without
+    symbols=$(nm -DC "$build/zoo")
+    [[ $symbols == *c10d::ProcessGroupNCCL* ]] && with=with || with=without
     echo "LibTorch $version: built and linked, $with NCCL, in $((SECONDS - begin)) s"
   else
     grep -E 'error|warning|undefined' "$work/build.log" | head -20

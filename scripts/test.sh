@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Sets up, builds and runs the tests. Other arguments go to ctest: scripts/test.sh -R parity
-# --long, as the first argument, adds the tests with the label "long", which take minutes and need no daily run.
+# --long, as the first argument, adds what takes minutes and needs no daily run: the tests with the label "long", and builds
+# for CUDA (scripts/check_cuda_build.sh), which need no GPU.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/setup.sh --tests
@@ -9,8 +10,10 @@ export ZOO_REQUIRE_REFERENCES=1  # setup.sh has installed the references, so a s
 export ZOO_DATA_MIRROR=${ZOO_DATA_MIRROR:-$([ -d ../shared/data ] && cd ../shared/data && pwd || true)}
 log=build/release/Testing/Temporary/LastTest.log
 rm -f "$log"
+long=
 selection=(-LE '^long$')
 if [ "${1-}" = --long ]; then
+  long=yes
   selection=()
   shift
 fi
@@ -23,4 +26,5 @@ ctest --preset release "${selection[@]}" --parallel "$(nproc)" "$@" || status=$?
   /^\[  FAILED  \] [0-9]+ test/ { failed += $4 }
   /^\[  FAILED  \] [^ ]+\.[^ ]+/ { sub(/,$/, "", $4); if (!named[$4]++) print "failed: " $4 }
   END { printf "single tests in C++: %d passed, %d failed, %d skipped\n", passed, failed, skipped }' "$log"
+[ -z "$long" ] || scripts/check_cuda_build.sh || status=$?
 exit $status

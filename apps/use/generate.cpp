@@ -16,6 +16,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/console/commands.h"
+#include "apps/console/config_options.h"
 #include "apps/console/long_work.h"
 #include "apps/console/options.h"
 #include "apps/console/prompt_lines.h"
@@ -35,17 +36,12 @@ namespace {
 
 struct GenerateArguments {
   RunArguments run;
-  std::vector<std::string> prompts, stop, bad_words;
-  std::optional<std::string> regex;
+  ConfigOptions search;  // keys of GenerationConfig
+  std::vector<std::string> prompts;
   std::optional<std::filesystem::path> json_schema;
   std::optional<std::string> prompt_ids;
   std::optional<std::filesystem::path> input, draft;
   std::optional<WeightFormat> draft_weights;
-  std::optional<int64_t> prompt_lookup, draft_tokens;
-  std::optional<int64_t> max_new_tokens, max_length, min_new_tokens, min_length;
-  std::optional<int64_t> beam, beam_groups, top_k, no_repeat_ngram_size, seed, num_samples;
-  std::optional<double> patience, diversity_penalty, temperature, top_p, min_p, typical_p;
-  std::optional<double> repetition_penalty, presence_penalty, frequency_penalty;
   bool stream = false, json = false, chat = false, special_tokens = false;
   std::optional<std::string> system;
 
@@ -177,68 +173,58 @@ struct Layout {
 
 // ---- models that write
 
-/// The run's `generation:` values, overridden by the command line.
-GenerationConfig options_of(const GenerateArguments& arguments, GenerationConfig options) {
-  const auto set = [](auto& value, const auto& argument) {
-    if (argument) value = *argument;
-  };
-  if (arguments.max_new_tokens || arguments.max_length) {
-    options.max_new_tokens = arguments.max_new_tokens;
-    options.max_length = arguments.max_length;
-  }
-  set(options.beam, arguments.beam);
-  set(options.beam_groups, arguments.beam_groups);
-  set(options.diversity_penalty, arguments.diversity_penalty);
-  set(options.patience, arguments.patience);
-  set(options.temperature, arguments.temperature);
-  set(options.top_k, arguments.top_k);
-  set(options.top_p, arguments.top_p);
-  set(options.min_p, arguments.min_p);
-  set(options.typical_p, arguments.typical_p);
-  set(options.min_new_tokens, arguments.min_new_tokens);
-  set(options.min_length, arguments.min_length);
-  set(options.repetition_penalty, arguments.repetition_penalty);
-  set(options.presence_penalty, arguments.presence_penalty);
-  set(options.frequency_penalty, arguments.frequency_penalty);
-  set(options.no_repeat_ngram_size, arguments.no_repeat_ngram_size);
-  set(options.seed, arguments.seed);
-  set(options.num_samples, arguments.num_samples);
-  set(options.prompt_lookup, arguments.prompt_lookup);
-  set(options.draft_tokens, arguments.draft_tokens);
-  if (!arguments.draft && (arguments.draft_tokens || arguments.draft_weights))
+std::string read_schema(const std::filesystem::path& path) {
+  auto schema = read_file(path);
+  if (schema.empty()) throw DataError(fmt::format("{}: the file is empty", path.string()));
+  return schema;
+}
+
+void check_draft(const GenerateArguments& arguments, const GenerationConfig& options) {
+  if (!arguments.draft && (arguments.search.given.has("draft_tokens") || arguments.draft_weights))
     throw UsageError("--draft-tokens and --draft-weights belong to --draft RUN");
   if (arguments.draft && options.prompt_lookup > 0)
     throw UsageError("--draft contradicts prompt look-up: tokens are proposed in one way");
   if (arguments.draft && options.beam > 1)
     throw UsageError("--draft proposes tokens for greedy search and sampling: add --beam 1");
-  if (arguments.regex || arguments.json_schema) {
-    options.regex = arguments.regex.value_or("");
-    options.json_schema = arguments.json_schema ? read_file(*arguments.json_schema) : "";
-    if (arguments.json_schema && options.json_schema.empty())
-      throw DataError(fmt::format("{}: the file is empty", arguments.json_schema->string()));
-  }
-  if (!arguments.stop.empty()) options.stop = arguments.stop;
-  if (!arguments.bad_words.empty()) options.bad_words = arguments.bad_words;
-  check(options);
+}
+
+/// Refuses options that have no effect on the outputs of this search.
+void check_uses(const GenerateArguments& arguments, const GenerationConfig& options) {
+  const auto& search = arguments.search;
   if (options.beam == 1) {
-    if (arguments.beam_groups || arguments.diversity_penalty || arguments.patience)
-      throw UsageError("--beam-groups, --diversity-penalty and --patience belong to --beam N of 2 or more");
-    return options;
+    if (const auto flags = search.given_flags(OptionUse::beams); !flags.empty())
+      throw UsageError(fmt::format("{} is for beam search: add --beam N of 2 or more", flags.front()));
+    return;
   }
-  const auto because =
-      arguments.beam ? "" : fmt::format(" (the run's default is {} beams: add --beam 1)", options.beam);
+  const auto because = search.given.has("beam")
+                           ? ""
+                           : fmt::format(" (the run's default is {} beams: add --beam 1)", options.beam);
   if (arguments.stream)
     throw UsageError("--stream contradicts beam search, which has no text until its end" + because);
-  const bool samples =
-      (arguments.temperature && *arguments.temperature > 0) || (arguments.top_k && *arguments.top_k > 0) ||
-      (arguments.top_p && *arguments.top_p < 1) || (arguments.min_p && *arguments.min_p > 0) ||
-      (arguments.typical_p && *arguments.typical_p < 1);
-  if (samples) {
-    throw UsageError(
-        "--temperature, --top-k, --top-p, --min-p and --typical-p contradict beam search, which does not "
-        "sample" +
-        because);
+  // An option that is given as "off" does no harm.
+  const GenerationConfig off{.temperature = 0};
+  for (const auto& flag : search.flags) {
+    if (flag.use != OptionUse::sampling || !search.given.has(flag.key)) continue;
+    auto changed = off;
+    search.given.apply_one(flag.key, changed);
+    if (dump_config(changed) != dump_config(off))
+      throw UsageError(
+          fmt::format("{} contradicts beam search, which does not sample{}", flag.name, because));
   }
+}
+
+/// The run's `generation:` values, overridden by the command line.
+GenerationConfig options_of(const GenerateArguments& arguments, GenerationConfig options) {
+  const auto& given = arguments.search.given;
+  // Each of these takes the place of the run's other one.
+  if (given.has("max_new_tokens") || given.has("max_length"))
+    options.max_new_tokens = options.max_length = std::nullopt;
+  if (given.has("regex") || arguments.json_schema) options.regex = options.json_schema = "";
+  given.apply(options);
+  if (arguments.json_schema) options.json_schema = read_schema(*arguments.json_schema);
+  check_draft(arguments, options);
+  check(options);
+  check_uses(arguments, options);
   return options;
 }
 
@@ -392,38 +378,15 @@ void check_chat_options(const GenerateArguments& arguments) {
 // ---- models that fill masks
 
 void refuse_options_of_writers(const GenerateArguments& arguments) {
-  const std::vector<std::pair<const char*, bool>> options = {
-      {"--stream", arguments.stream},
-      {"--max-new-tokens", arguments.max_new_tokens.has_value()},
-      {"--max-length", arguments.max_length.has_value()},
-      {"--stop", !arguments.stop.empty()},
-      {"--beam", arguments.beam.has_value()},
-      {"--beam-groups", arguments.beam_groups.has_value()},
-      {"--diversity-penalty", arguments.diversity_penalty.has_value()},
-      {"--patience", arguments.patience.has_value()},
-      {"--temperature", arguments.temperature.has_value()},
-      {"--top-k", arguments.top_k.has_value()},
-      {"--top-p", arguments.top_p.has_value()},
-      {"--min-p", arguments.min_p.has_value()},
-      {"--typical-p", arguments.typical_p.has_value()},
-      {"--min-new-tokens", arguments.min_new_tokens.has_value()},
-      {"--min-length", arguments.min_length.has_value()},
-      {"--bad-word", !arguments.bad_words.empty()},
-      {"--regex", arguments.regex.has_value()},
-      {"--json-schema", arguments.json_schema.has_value()},
-      {"--repetition-penalty", arguments.repetition_penalty.has_value()},
-      {"--presence-penalty", arguments.presence_penalty.has_value()},
-      {"--frequency-penalty", arguments.frequency_penalty.has_value()},
-      {"--no-repeat-ngram-size", arguments.no_repeat_ngram_size.has_value()},
-      {"--draft", arguments.draft.has_value()},
-      {"--draft-tokens", arguments.draft_tokens.has_value()},
-      {"--draft-weights", arguments.draft_weights.has_value()},
-      {"--prompt-lookup", arguments.prompt_lookup.has_value()},
-      {"--seed", arguments.seed.has_value()}};
-  for (const auto& [option, is_given] : options) {
-    if (is_given)
-      throw UsageError(
-          fmt::format("{}: this run fills masks with the likeliest tokens: leave it out", option));
+  auto flags = arguments.search.given_flags();
+  std::erase(flags, "--num-samples");
+  if (arguments.stream) flags.emplace_back("--stream");
+  if (arguments.json_schema) flags.emplace_back("--json-schema");
+  if (arguments.draft) flags.emplace_back("--draft");
+  if (arguments.draft_weights) flags.emplace_back("--draft-weights");
+  if (!flags.empty()) {
+    throw UsageError(
+        fmt::format("{}: this run fills masks with the likeliest tokens: leave it out", flags.front()));
   }
 }
 
@@ -441,7 +404,9 @@ std::string as_text(const FilledMasks& filled) {
 
 void fill_masks(const GenerateArguments& arguments, const Run& run) {
   refuse_options_of_writers(arguments);
-  const FillMaskOptions options{.candidates = arguments.num_samples.value_or(kMaskCandidates),
+  GenerationConfig search{.num_samples = kMaskCandidates};
+  arguments.search.given.apply(search);
+  const FillMaskOptions options{.candidates = search.num_samples,
                                 .max_length = run.experiment().model.max_positions};
   const PromptReader reader{
       .tokenizer = run.tokenizer(), .max_length = options.max_length, .writer = nullptr};
@@ -465,9 +430,6 @@ void fill_masks(const GenerateArguments& arguments, const Run& run) {
 }
 
 void generate(const GenerateArguments& arguments) {
-  if (!arguments.prompts.empty() + arguments.prompt_ids.has_value() + arguments.input.has_value() > 1) {
-    throw UsageError("--prompt, --prompt-ids and --input contradict each other: give one of them");
-  }
   if (arguments.stream && arguments.json) {
     throw UsageError("--stream contradicts --json, which is one document at the end");
   }
@@ -484,87 +446,6 @@ void generate(const GenerateArguments& arguments) {
   Writer(arguments, run).run();
 }
 
-/// Options that change which tokens are likely.
-void add_rules(CLI::App& command, GenerateArguments& arguments) {
-  const auto add = [&](const char* name, std::optional<double>& value, const char* meaning,
-                       const char* letter) {
-    command.add_option(name, value, meaning)->type_name(letter)->check(number());
-  };
-  add("--temperature", arguments.temperature, "Divides the logits before sampling; 0 = greedy", "T");
-  command.add_option("--top-k", arguments.top_k, "Sample among the k likeliest tokens; 0 = all")
-      ->type_name("K")
-      ->check(whole_number(0));
-  add("--top-p", arguments.top_p, "Sample among the likeliest tokens that make up this probability; 1 = all",
-      "P");
-  add("--min-p", arguments.min_p,
-      "Sample among the tokens that are at least this many times as likely as the likeliest; 0 = all", "P");
-  add("--typical-p", arguments.typical_p,
-      "Sample among the tokens whose information is nearest to the expected one, which make up this "
-      "probability; 1 = all",
-      "P");
-  command
-      .add_option("--min-new-tokens", arguments.min_new_tokens, "No end token before an output has N tokens")
-      ->type_name("N")
-      ->check(whole_number(0));
-  command
-      .add_option("--min-length", arguments.min_length,
-                  "No end token before N tokens are there, counted as for --max-length")
-      ->type_name("N")
-      ->check(whole_number(0));
-  command.add_option("--bad-word", arguments.bad_words, "A text that is never generated; may be repeated")
-      ->type_name("TEXT");
-  add("--repetition-penalty", arguments.repetition_penalty,
-      "Divides the positive logits of tokens that were said before, and multiplies the negative ones; "
-      "1 = off",
-      "F");
-  add("--presence-penalty", arguments.presence_penalty,
-      "Subtracted from the logits of tokens that the output has already", "A");
-  add("--frequency-penalty", arguments.frequency_penalty, "The same, times the number of occurrences", "A");
-  command
-      .add_option("--no-repeat-ngram-size", arguments.no_repeat_ngram_size,
-                  "Say no sequence of N tokens twice; 0 = off")
-      ->type_name("N")
-      ->check(whole_number(0));
-}
-
-void add_beam_options(CLI::App& command, GenerateArguments& arguments) {
-  command.add_option("--beam", arguments.beam, "Beams of beam search; 1 = none")
-      ->type_name("N")
-      ->check(whole_number(1, 1024));
-  command
-      .add_option("--beam-groups", arguments.beam_groups,
-                  "Groups of beams that differ from each other, by --diversity-penalty; 1 = off")
-      ->type_name("N")
-      ->check(whole_number(1, 1024));
-  command
-      .add_option(
-          "--diversity-penalty", arguments.diversity_penalty,
-          "Subtracted from the log-probability of a token for each beam of an earlier group that has it")
-      ->type_name("A")
-      ->check(number(0, 1000));
-  command
-      .add_option("--patience", arguments.patience,
-                  "Beam search ends once F times its beams are finished, if early_stopping is true")
-      ->type_name("F")
-      ->check(number(0, 100));
-}
-
-/// Options that say which form every output has.
-void add_constraints(CLI::App& command, GenerateArguments& arguments) {
-  auto* const regex =
-      command
-          .add_option(
-              "--regex", arguments.regex,
-              "Every output matches this regular expression as a whole: a subset of Python's; not with "
-              "--json-schema")
-          ->option_text("EXPR");
-  command
-      .add_option("--json-schema", arguments.json_schema,
-                  "Every output is JSON that the schema in this file describes: a subset of JSON Schema")
-      ->type_name("FILE")
-      ->excludes(regex);
-}
-
 /// Options that propose tokens, which the model checks.
 void add_speculation(CLI::App& command, GenerateArguments& arguments) {
   command
@@ -572,19 +453,11 @@ void add_speculation(CLI::App& command, GenerateArguments& arguments) {
                   "A smaller run with the same vocabulary: it proposes tokens, and the model checks several "
                   "at once")
       ->type_name("RUN");
-  command.add_option("--draft-tokens", arguments.draft_tokens, "Tokens that --draft proposes for each step")
-      ->type_name("N")
-      ->check(whole_number(1, kMostProposed));
   command
       .add_option("--draft-weights", arguments.draft_weights,
                   "How --draft stores its weights, as --weights; default: the draft's generation.weights")
       ->transform(one_of<WeightFormat>())
       ->option_text("FORMAT");
-  command
-      .add_option("--prompt-lookup", arguments.prompt_lookup,
-                  "Propose up to N tokens for each step from earlier places of the text; 0 = off")
-      ->type_name("N")
-      ->check(whole_number(0, kMostProposed));
 }
 
 }  // namespace
@@ -594,43 +467,27 @@ void add_generate(CLI::App& app) {
   auto* command = app.add_subcommand(
       "generate", "Continue prompts (decoder), answer them (encoder-decoder) or fill their <mask> (encoder)");
   add_run(*command, arguments->run.dir);
-  command->add_option("--prompt", arguments->prompts, "A prompt; may be repeated")
-      ->option_text("TEXT")
-      ->allow_extra_args(false);
-  command->add_option("--prompt-ids", arguments->prompt_ids, "The prompt as token ids: 1,2,3")
-      ->type_name("IDS");
+  auto* const prompt = command->add_option("--prompt", arguments->prompts, "A prompt; may be repeated");
+  prompt->option_text("TEXT")->allow_extra_args(false);
+  auto* const ids =
+      command->add_option("--prompt-ids", arguments->prompt_ids, "The prompt as token ids: 1,2,3");
+  ids->type_name("IDS")->excludes(prompt);
   command
       ->add_option(
           "--input", arguments->input,
           "A file with one prompt per line; default: standard input, and if that is empty, a decoder "
           "writes a text from nothing. Prompts that are typed on a terminal are answered one by one, "
           "until Ctrl-D")
-      ->type_name("FILE");
-  auto* const most =
-      command->add_option("--max-new-tokens", arguments->max_new_tokens, "Most tokens of one output")
-          ->type_name("N")
-          ->check(whole_number(1));
+      ->type_name("FILE")
+      ->excludes(prompt)
+      ->excludes(ids);
+  add_config_options<GenerationConfig>(*command, arguments->search);
+  command->get_option("--max-length")->excludes("--max-new-tokens");
   command
-      ->add_option("--max-length", arguments->max_length,
-                   "Instead: most tokens of an output with the prompt that it continues, or with the first "
-                   "token that the decoder of an encoder-decoder reads")
-      ->type_name("N")
-      ->check(whole_number(1))
-      ->excludes(most);
-  command->add_option("--stop", arguments->stop, "End an output before this text; may be repeated")
-      ->option_text("TEXT")
-      ->allow_extra_args(false);
-  add_beam_options(*command, *arguments);
-  add_rules(*command, *arguments);
-  add_constraints(*command, *arguments);
-  command->add_option("--seed", arguments->seed, "The same seed gives the same text")
-      ->type_name("S")
-      ->check(whole_number());
-  command
-      ->add_option("--num-samples", arguments->num_samples,
-                   "Outputs for each prompt; with beam search the n best; candidates for each <mask>")
-      ->type_name("N")
-      ->check(whole_number(1, kMostSamples));
+      ->add_option("--json-schema", arguments->json_schema,
+                   "Every output is JSON that the schema in this file describes: a subset of JSON Schema")
+      ->type_name("FILE")
+      ->excludes("--regex");
   add_speculation(*command, *arguments);
   command->add_flag("--chat", arguments->chat,
                     "Hold a conversation by the model's chat template: on a terminal until /exit; else each "

@@ -34,14 +34,39 @@ struct Limits {
   static Limits at_least(double min) { return {.min = min}; }
   static Limits positive() { return {.min = 0, .min_excluded = true}; }
   static Limits between(double min, double max) { return {.min = min, .max = max}; }
+  /// Whole numbers.
+  static Limits whole(int64_t min, int64_t max) {
+    return between(static_cast<double>(min), static_cast<double>(max));
+  }
   bool contain(double value) const { return value <= max && (min_excluded ? value > min : value >= min); }
 };
 
-/// One key: its name within its group, its meaning, its range.
+/// Which outputs an option of a search has an effect on.
+enum class OptionUse { always, sampling, beams };
+
+/// How a key is called where it is an option outside configurations. Visitors of a struct make such options;
+/// a key that says nothing is one everywhere, under its own name.
+struct Elsewhere {
+  static constexpr std::string_view same = "=", nowhere = "";
+  std::string_view flag = same;     // on the command line: a key top_k is --top-k
+  std::string_view value = "N";     // what help calls the value of the flag
+  std::string_view request = same;  // in a request to a server
+  // In generation_config.json of Hugging Face transformers, if the value means the same there.
+  std::string_view transformers = same;
+  OptionUse use = OptionUse::always;
+};
+
+/// One key: its name within its group, its meaning, its range, its names elsewhere.
 struct FieldInfo {
   std::string_view key;
   std::string_view doc;
-  Limits limits;
+  Limits limits = {};
+  Elsewhere elsewhere = {};
+
+  /// The key's name in a request or a file; empty: it has none there.
+  std::string_view name_in(std::string_view Elsewhere::* place) const {
+    return elsewhere.*place == Elsewhere::same ? key : elsewhere.*place;
+  }
 };
 
 /// A value that the program may choose: `auto` in a file, no value here.
@@ -84,17 +109,18 @@ class ConfigVisitor {
   /// struct with its own describe() or a list of them, or an optional (absent = decided from other keys) or
   /// AutoOr of any of these.
   template <class T>
-  void field(std::string_view key, T& value, std::string_view doc, Limits limits = {}) {
-    visit(FieldInfo{key, doc, limits}, value);
+  void field(std::string_view key, T& value, std::string_view doc, Limits limits = {},
+             Elsewhere elsewhere = {}) {
+    visit(FieldInfo{key, doc, limits, elsewhere}, value);
   }
   /// Visits a key that selects one of `types`, see io/config/registry.h.
   void selection(std::string_view key, Selection& value, const TypeList& types, std::string_view doc) {
-    select(FieldInfo{key, doc, {}}, types, value);
+    select(FieldInfo{key, doc}, types, value);
   }
   /// The same for a key that selects one type or a list of at least one.
   void selections(std::string_view key, std::vector<Selection>& values, const TypeList& types,
                   std::string_view doc) {
-    select(FieldInfo{key, doc, {}}, types, values);
+    select(FieldInfo{key, doc}, types, values);
   }
 
  protected:
@@ -195,5 +221,25 @@ inline void ConfigVisitor::paths(const FieldInfo& field, std::vector<ConfigPath>
   for (const auto& value : values) texts.push_back(value.text);
   leaf(field, texts);
 }
+
+/// Visits every key and does nothing: a base for visitors that look at a few kinds of keys.
+class SilentVisitor : public ConfigVisitor {
+ protected:
+  void leaf(const FieldInfo&, bool&) override {}
+  void leaf(const FieldInfo&, int64_t&) override {}
+  void leaf(const FieldInfo&, double&) override {}
+  void leaf(const FieldInfo&, std::string&) override {}
+  void leaf(const FieldInfo&, std::vector<int64_t>&) override {}
+  void leaf(const FieldInfo&, std::vector<double>&) override {}
+  void leaf(const FieldInfo&, std::vector<std::string>&) override {}
+  void choice(const FieldInfo&, std::span<const std::string_view>, size_t&) override {}
+  void select(const FieldInfo&, const TypeList&, Selection&) override {}
+  void select(const FieldInfo&, const TypeList&, std::vector<Selection>&) override {}
+  void structs(const FieldInfo&, StructList&) override {}
+  bool begin_group(const FieldInfo&) override { return true; }
+  void end_group() override {}
+  bool begin_optional(const FieldInfo&, bool has_value) override { return has_value; }
+  bool begin_auto(const FieldInfo&, bool is_auto) override { return is_auto; }
+};
 
 }  // namespace zoo

@@ -191,8 +191,8 @@ void answer_translate(const ApiContext& context, const ApiCall& call) {
   TranslateCall asked;
   fields.required("texts");
   asked.texts = *fields.texts("texts", limits.most_texts);
-  asked.beam = fields.integer("beam", 1, kMostBeams).value_or(asked.beam);
-  asked.max_tokens = fields.integer("max_tokens", 1, limits.most_tokens);
+  asked.beam = fields.integer("beam", Limits::whole(1, kMostBeams)).value_or(asked.beam);
+  asked.max_tokens = fields.integer("max_tokens", Limits::whole(1, limits.most_tokens));
   asked.has_alignment = fields.flag("alignment", false);
   fields.refuse_others();
   answer_with_model(context, call, model, Ability::translate,

@@ -7,21 +7,13 @@
 #include <string>
 #include <vector>
 
+#include "io/config/given_values.h"
+#include "serving/api/api_limits.h"
 #include "serving/api/request_fields.h"
 #include "serving/completion.h"
 #include "serving/served_model.h"
 
 namespace zoo {
-
-/// What a request may ask for.
-struct ApiLimits {
-  int64_t most_tokens = 4096;  // of one output
-  int64_t most_prompts = 256;  // of a request
-  int64_t most_outputs = 256;  // of a request, over all prompts
-  size_t most_texts = 256;     // to embed, to classify, to translate
-  size_t most_images = 16;     // to classify
-  int64_t most_image_pixels = int64_t{32} << 20;
-};
 
 enum class Delivery { whole, stream };
 
@@ -37,13 +29,10 @@ struct AnswerOptions {
 /// model's own configuration.
 struct TextParameters {
   AnswerOptions answer;
-  std::optional<int64_t> max_tokens;
-  std::optional<int64_t> n, seed, top_k, min_tokens, priority;
-  std::optional<double> temperature, top_p, min_p, typical_p;
-  std::optional<double> presence_penalty, frequency_penalty, repetition_penalty;
-  std::vector<std::string> stop = {};
+  GivenValues options = {};  // keys of GenerationConfig
+  std::optional<int64_t> max_tokens = {}, priority = {};
+  int64_t n = 1;  // outputs of each prompt
   std::vector<std::pair<int64_t, double>> logit_bias = {};
-  std::string regex = {}, json_schema = {};
 };
 
 /// Reads the keys of both. Throws ApiError.

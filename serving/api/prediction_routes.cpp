@@ -54,8 +54,8 @@ PredictCall read_predict_call(RequestFields& fields, const ApiLimits& limits) {
   call.pairs = read_pairs(fields, limits.most_texts);
   for (const auto& picture : fields.texts("images", limits.most_images).value_or(std::vector<std::string>()))
     call.pictures.push_back(checked_picture(picture, limits));
-  call.top = fields.integer("top", 1, INT64_MAX);
-  call.min_score = fields.number("min_score", 0, 1).value_or(call.min_score);
+  call.top = fields.integer("top", Limits::at_least(1));
+  call.min_score = fields.number("min_score", Limits::between(0, 1)).value_or(call.min_score);
   if (!call.texts.empty() + !call.pairs.empty() + !call.pictures.empty() != 1)
     throw ApiError(400, "give one of texts, pairs and images, with at least one entry");
   return call;
@@ -169,7 +169,7 @@ void fill(const ApiContext& context, const ApiCall& call) {
   RequestFields fields(call.request.body);
   const auto model = fields.required_text("model");
   auto text = fields.required_text("text");
-  const int64_t top = fields.integer("top", 1, kMostCandidates).value_or(5);
+  const int64_t top = fields.integer("top", Limits::whole(1, kMostCandidates)).value_or(5);
   fields.refuse_others();
   answer_with_model(
       context, call, model, Ability::fill,

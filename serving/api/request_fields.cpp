@@ -1,6 +1,7 @@
 #include "serving/api/request_fields.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include <fmt/format.h>
@@ -55,25 +56,28 @@ std::string RequestFields::required_text(const std::string& key) {
   return *text(key);
 }
 
-std::optional<int64_t> RequestFields::integer(const std::string& key, int64_t least, int64_t most) {
+std::optional<int64_t> RequestFields::integer(const std::string& key, const Limits& limits) {
   const auto* const value = find(key);
   if (!value) return std::nullopt;
   const bool is_too_large = value->is_number_unsigned() && value->get<uint64_t>() > INT64_MAX;
-  const bool is_in = value->is_number_integer() && !is_too_large && value->get<int64_t>() >= least &&
-                     value->get<int64_t>() <= most;
+  const bool is_in = value->is_number_integer() && !is_too_large &&
+                     limits.contain(static_cast<double>(value->get<int64_t>()));
   if (!is_in) {
-    fail(key, most < INT64_MAX    ? fmt::format("must be a whole number from {} to {}", least, most)
-              : least > INT64_MIN ? fmt::format("must be a whole number of at least {}", least)
-                                  : "must be a whole number of 64 bits");
+    fail(key, std::isfinite(limits.max)
+                  ? fmt::format("must be a whole number from {} to {}", limits.min, limits.max)
+              : std::isfinite(limits.min) ? fmt::format("must be a whole number of at least {}", limits.min)
+                                          : "must be a whole number of 64 bits");
   }
   return value->get<int64_t>();
 }
 
-std::optional<double> RequestFields::number(const std::string& key, double least, double most) {
+std::optional<double> RequestFields::number(const std::string& key, const Limits& limits) {
   const auto* const value = find(key);
   if (!value) return std::nullopt;
-  const bool is_in = value->is_number() && value->get<double>() >= least && value->get<double>() <= most;
-  if (!is_in) fail(key, fmt::format("must be a number from {} to {}", least, most));
+  if (!value->is_number() || !limits.contain(value->get<double>()))
+    fail(key, fmt::format("must be a number {}",
+                          limits.min_excluded ? fmt::format("above {} and at most {}", limits.min, limits.max)
+                                              : fmt::format("from {} to {}", limits.min, limits.max)));
   return value->get<double>();
 }
 

@@ -10,6 +10,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "io/config/describe.h"
+
 namespace zoo {
 
 /// Every function throws ApiError (400) for a value of another type or range. A key whose value is null
@@ -27,8 +29,8 @@ class RequestFields {
   const nlohmann::ordered_json& required(const std::string& key);
   std::string required_text(const std::string& key);
   std::optional<std::string> text(const std::string& key);
-  std::optional<int64_t> integer(const std::string& key, int64_t least, int64_t most);
-  std::optional<double> number(const std::string& key, double least, double most);
+  std::optional<int64_t> integer(const std::string& key, const Limits& limits);
+  std::optional<double> number(const std::string& key, const Limits& limits);
   bool flag(const std::string& key, bool otherwise);
   /// A list of at most `most` texts, or one text.
   std::optional<std::vector<std::string>> texts(const std::string& key, size_t most);

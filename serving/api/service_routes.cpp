@@ -5,10 +5,12 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "io/json_document.h"
 #include "pages/playground/playground_page.h"
 #include "serving/api/api_error.h"
 #include "serving/api/json_answer.h"
 #include "serving/api/request_fields.h"
+#include "serving/api/request_options.h"
 #include "serving/api/routes.h"
 #include "serving/api/token_json.h"
 #include "serving/service_error.h"
@@ -54,8 +56,13 @@ void show_metrics(const ApiContext& context, const ApiCall& call) {
                     .body = context.metrics->text(context.service)});
 }
 
-void show_description(const ApiContext&, const ApiCall& call) {
-  call.reply->send({.body = embedded::openapi});
+/// The API's description. Options of generation are described once, with GenerationConfig.
+void show_description(const ApiContext& context, const ApiCall& call) {
+  auto document = parse_ordered_json(embedded::openapi);
+  const auto options = schemas_of_generation_options(context.options.limits);
+  for (const char* const request : {"CompletionRequest", "ChatRequest"})
+    document["components"]["schemas"][request]["properties"].update(options);
+  send_json(*call.reply, document);
 }
 
 void list_models(const ApiContext& context, const ApiCall& call) {

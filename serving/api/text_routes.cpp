@@ -52,11 +52,12 @@ void complete(const ApiContext& context, const ApiCall& call) {
   RequestFields fields(call.request.body);
   auto parameters = read_text_parameters(fields, limits);
   auto prompts = read_texts_or_ids(fields, "prompt", static_cast<size_t>(limits.most_prompts));
-  parameters.answer.n_likeliest = fields.integer("logprobs", 0, kMostAlternatives);
+  parameters.answer.n_likeliest = fields.integer("logprobs", Limits::whole(0, kMostAlternatives));
   const bool is_echo = fields.flag("echo", false);
   if (!is_echo && parameters.max_tokens == 0) fields.fail("max_tokens", "must be at least 1 without echo");
-  const int64_t n = parameters.n.value_or(1);
-  if (const auto best_of = fields.integer("best_of", 1, limits.most_outputs); best_of && *best_of != n)
+  const int64_t n = parameters.n;
+  if (const auto best_of = fields.integer("best_of", Limits::whole(1, limits.most_outputs));
+      best_of && *best_of != n)
     fields.fail("best_of", "must be n: all outputs are returned");
   if (static_cast<int64_t>(prompts.size()) * n > limits.most_outputs)
     fields.fail("n", fmt::format("asks for more than {} outputs", limits.most_outputs));
@@ -160,10 +161,10 @@ void read_response_format(RequestFields& fields, TextParameters& parameters) {
   RequestFields format(*value, "response_format");
   const auto type = format.required_text("type");
   if (type == "json_object") {
-    parameters.regex = any_json_object();
+    parameters.options.set("regex", any_json_object());
   } else if (type == "json_schema") {
     RequestFields schema(format.required("json_schema"), "response_format.json_schema");
-    parameters.json_schema = json_text(schema.required("schema"));
+    parameters.options.set("json_schema", json_text(schema.required("schema")));
     schema.ignore({"name", "description", "strict"});
     schema.refuse_others();
   } else if (type != "text") {
@@ -174,11 +175,11 @@ void read_response_format(RequestFields& fields, TextParameters& parameters) {
 
 TextParameters read_chat_parameters(RequestFields& fields, const ApiLimits& limits) {
   auto parameters = read_text_parameters(fields, limits);
-  if (const auto most = fields.integer("max_completion_tokens", 1, limits.most_tokens))
+  if (const auto most = fields.integer("max_completion_tokens", Limits::whole(1, limits.most_tokens)))
     parameters.max_tokens = most;
   if (parameters.max_tokens == 0) fields.fail("max_tokens", "must be at least 1");
   const bool wants_logprobs = fields.flag("logprobs", false);
-  const auto n_top = fields.integer("top_logprobs", 0, kMostAlternatives);
+  const auto n_top = fields.integer("top_logprobs", Limits::whole(0, kMostAlternatives));
   if (n_top && !wants_logprobs) fields.fail("top_logprobs", "needs logprobs: true");
   if (wants_logprobs) parameters.answer.n_likeliest = n_top.value_or(0);
   read_response_format(fields, parameters);

@@ -93,7 +93,7 @@ void embeddings(const ApiContext& context, const ApiCall& call) {
   RequestFields fields(call.request.body);
   const auto model = fields.required_text("model");
   auto input = read_texts_or_ids(fields, "input", context.options.limits.most_texts);
-  const auto dimensions = fields.integer("dimensions", 1, INT64_MAX);
+  const auto dimensions = fields.integer("dimensions", Limits::at_least(1));
   const auto format_name = fields.text("encoding_format").value_or("float");
   if (format_name != "float" && format_name != "base64")
     fields.fail("encoding_format", "must be float or base64");

@@ -1,0 +1,18 @@
+#pragma once
+// What a request may ask for.
+
+#include <cstddef>
+#include <cstdint>
+
+namespace zoo {
+
+struct ApiLimits {
+  int64_t most_tokens = 4096;  // of one output
+  int64_t most_prompts = 256;  // of a request
+  int64_t most_outputs = 256;  // of a request, over all prompts
+  size_t most_texts = 256;     // to embed, to classify, to translate
+  size_t most_images = 16;     // to classify
+  int64_t most_image_pixels = int64_t{32} << 20;
+};
+
+}  // namespace zoo
