@@ -17,7 +17,6 @@
 #include <fmt/format.h>
 #include <torch/version.h>
 
-#include "apps/console/already_reported.h"
 #include "apps/console/commands.h"
 #include "apps/console/completion.h"
 #include "apps/console/show_error.h"
@@ -80,11 +79,12 @@ int command_line(int argc, char** argv) {
   app.get_formatter()->label("REQUIRED", "(required)");
   app.get_formatter()->label("Excludes", "not with");
   bool debug = false;
+  int exit_code = EXIT_SUCCESS;
   app.add_flag("--debug", debug, "Show all details of an error");
   app.fallthrough();  // --debug may also follow the command
-  add_train(app);
+  add_train(app, exit_code);
   add_generate(app);
-  add_predict(app);
+  add_predict(app, exit_code);
   add_embed(app);
   add_score(app);
   add_serve(app);
@@ -93,14 +93,14 @@ int command_line(int argc, char** argv) {
   add_import(app);
   add_export(app);
   add_merge(app);
-  add_compare(app);
+  add_compare(app, exit_code);
   add_inspect(app);
   add_bench(app);
   add_attention(app);
   add_contacts(app);
   add_config(app);
   add_tokenizer(app);
-  add_doctor(app);
+  add_doctor(app, exit_code);
   add_completion(app);
   // The last two are declared last, so that commands do not inherit them.
   app.set_help_all_flag("--help-all", "Help of every command");
@@ -116,11 +116,9 @@ int command_line(int argc, char** argv) {
       app.exit(help);
     }
     std::cout.flush();
-    return std::cout ? EXIT_SUCCESS : report("cannot write to standard output", kFailure);
+    return std::cout ? exit_code : report("cannot write to standard output", kFailure);
   } catch (const CLI::ParseError& error) {
     return report(usage_problem(app, error), kBadInput);
-  } catch (const AlreadyReported& earlier) {
-    return earlier.exit_code;
   } catch (const PeerError& error) {
     // Threads that wait for a lost process may never end.
     std::_Exit(is_launched() ? error.exit_code() : report(error.what(), error.exit_code()));

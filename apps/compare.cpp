@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -17,7 +18,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "apps/console/already_reported.h"
 #include "apps/console/commands.h"
 #include "apps/console/options.h"
 #include "base/device.h"
@@ -127,9 +127,12 @@ void make_reports(const CompareArguments& arguments) {
   std::cout << "report   " << (dir / "report.html").string() << '\n';
 }
 
-void run(const CompareArguments& arguments) {
-  if (arguments.targets.size() == 1 && is_results_file(arguments.targets.front()))
-    return make_reports(arguments);
+/// The exit code: not 0 if the user has stopped it.
+int run(const CompareArguments& arguments) {
+  if (arguments.targets.size() == 1 && is_results_file(arguments.targets.front())) {
+    make_reports(arguments);
+    return EXIT_SUCCESS;
+  }
   parse_device(arguments.device);  // throws before anything is read
   const auto comparison = read_comparison(arguments);
   std::optional<StopSignals> signals;  // set once there is a plan: before, there is nothing to save
@@ -152,11 +155,11 @@ void run(const CompareArguments& arguments) {
   const auto results = compare(comparison, options);
   if (results.is_null()) {
     std::cerr << options.dir.string() << ": stopped and saved; the same command with --resume goes on\n";
-    throw AlreadyReported{signals->exit_code()};  // NOLINT(bugprone-std-exception-baseclass): no error
+    return signals->exit_code();
   }
   if (arguments.json) {
     std::cout << json_text(results) << '\n';
-    return;
+    return EXIT_SUCCESS;
   }
   for (const auto& notice : results["notices"])
     std::cout << "note: " << notice["text"].get<std::string>() << '\n';
@@ -167,11 +170,12 @@ void run(const CompareArguments& arguments) {
   std::cout << '\n' << results["measured"].get<std::string>() << "\n\n";
   std::cout << "report   " << (options.dir / "report.html").string() << '\n'
             << "results  " << (options.dir / "results.json").string() << '\n';
+  return EXIT_SUCCESS;
 }
 
 }  // namespace
 
-void add_compare(CLI::App& app) {
+void add_compare(CLI::App& app, int& exit_code) {
   const auto arguments = std::make_shared<CompareArguments>();
   auto* command =
       app.add_subcommand("compare", "Train architectures under one budget and show them side by side");
@@ -210,7 +214,7 @@ void add_compare(CLI::App& app) {
       ->check(whole_number(1, 256));
   add_device(*command, arguments->device);
   add_json(*command, arguments->json, "results.json on standard output instead of the table");
-  command->callback([arguments] { run(*arguments); });
+  command->callback([arguments, &exit_code] { exit_code = run(*arguments); });
 }
 
 }  // namespace zoo

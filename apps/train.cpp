@@ -1,5 +1,6 @@
 // zoo train: a configuration in, a run directory out.
 
+#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -9,7 +10,6 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include "apps/console/already_reported.h"
 #include "apps/console/commands.h"
 #include "apps/console/options.h"
 #include "base/device.h"
@@ -133,7 +133,8 @@ Experiment experiment_of(const TrainArguments& arguments) {
   return recipe.experiment;
 }
 
-void run_processes(const TrainArguments& arguments) {
+/// The exit code. Processes that failed have said why.
+int run_processes(const TrainArguments& arguments) {
   if (place_from_environment())
     throw UsageError("--nproc and torchrun both start processes: use one of them");
   if (arguments.device.starts_with("cuda:"))
@@ -146,13 +147,8 @@ void run_processes(const TrainArguments& arguments) {
       launch({.command = command_of(arguments), .n_processes = arguments.n_processes, .should_stop = [&] {
                 return signals.received();
               }});
-  if (result.exit_code == 0) {
-    if (signals.received())
-      throw AlreadyReported{signals.exit_code()};  // NOLINT(bugprone-std-exception-baseclass): no error
-    return;
-  }
-  if (result.reason.empty())
-    throw AlreadyReported{result.exit_code};  // NOLINT(bugprone-std-exception-baseclass): an exit, no error
+  if (result.exit_code == 0) return signals.received() ? signals.exit_code() : EXIT_SUCCESS;
+  if (result.reason.empty()) return result.exit_code;
   const auto checkpoint = newest_checkpoint(run_path(experiment, out_of(arguments)));
   throw SystemError(fmt::format(
       "{}; {}", result.reason,
@@ -160,7 +156,7 @@ void run_processes(const TrainArguments& arguments) {
                  : "there is no checkpoint to go on from yet"));
 }
 
-void run(const TrainArguments& arguments) {
+int run(const TrainArguments& arguments) {
   if (arguments.n_processes > 1) return run_processes(arguments);
   EndWithLauncher end_with_launcher;
   TrainOptions options;
@@ -181,13 +177,12 @@ void run(const TrainArguments& arguments) {
   options.on_progress = nullptr;  // ends the line of the progress bar
   if (!options.place || options.place->rank == 0) std::cerr << summary(result, experiment.training) << '\n';
   // Where there are several processes, the one that starts them has the last word.
-  if (result.end == TrainEnd::interrupted && !options.place)
-    throw AlreadyReported{signals.exit_code()};  // NOLINT(bugprone-std-exception-baseclass): no error
+  return result.end == TrainEnd::interrupted && !options.place ? signals.exit_code() : EXIT_SUCCESS;
 }
 
 }  // namespace
 
-void add_train(CLI::App& app) {
+void add_train(CLI::App& app, int& exit_code) {
   const auto arguments = std::make_shared<TrainArguments>();
   auto* command =
       app.add_subcommand("train", "Train the model that a configuration describes, or one that suits a text");
@@ -209,7 +204,7 @@ void add_train(CLI::App& app) {
       ->type_name("N")
       ->check(whole_number(1, 1024))
       ->capture_default_str();
-  command->callback([arguments] { run(*arguments); });
+  command->callback([arguments, &exit_code] { exit_code = run(*arguments); });
 }
 
 }  // namespace zoo

@@ -65,70 +65,97 @@ void describe(ConfigVisitor& v, DataConfig& c) {
   v.field("documents", c.documents,
           "How a text file is divided into documents; `percent`: lines of % separate them. With `none`, each "
           "file is one document. Otherwise each row of a table (NAME.tsv, NAME.jsonl, NAME.parquet) is one.");
-  v.field("chat", c.chat,
-          "language_modeling by a decoder: train on conversations (NAME.jsonl, an object with \"messages\" a "
-          "line), as the chat template of the tokenizer writes them. Only the answers of the assistant are "
-          "predicted.");
-  v.field("source", c.source, "text_to_text: suffix of the source files.");
-  v.field("target", c.target, "text_to_text: suffix of the target files.");
+  v.only_for({"language_modeling"}, [&] {
+    v.field(
+        "chat", c.chat,
+        "language_modeling by a decoder: train on conversations (NAME.jsonl, an object with \"messages\" a "
+        "line), as the chat template of the tokenizer writes them. Only the answers of the assistant are "
+        "predicted.");
+  });
+  v.only_for({"text_to_text"}, [&] {
+    v.field("source", c.source, "text_to_text: suffix of the source files.");
+    v.field("target", c.target, "text_to_text: suffix of the target files.");
+  });
   v.field(
       "text_column", c.text_column,
       "Name of the text column in a table: tab-separated (NAME.tsv; for text_classification any file), lines "
       "of JSON (NAME.jsonl) or Parquet (NAME.parquet). With several names, the first one that the table has "
       "is used. outer.inner is a column in a column.");
-  v.field("pair_column", c.pair_column,
-          "text_classification: name of the column of second texts, or several as in text_column: pairs of "
-          "texts are classified. Default none. Needs an encoder, or a tokenizer that says what stands around "
-          "pairs.");
-  v.field("label_column", c.label_column,
-          "text_classification, token_classification: name of the label column.");
-  v.field("label_separator", c.label_separator,
-          "task.problem multi_label: what stands between the labels of one input. A list in JSON is read, "
-          "too.");
-  v.field(
-      "label_unit", c.label_unit,
-      "token_classification: whether each word of a text has a label, or each character. auto: each "
-      "character if the texts are single words and the classes single characters, as residues of proteins "
-      "are.");
-  v.field("answer_mark", c.answer_mark,
-          "marked_tokens: the token after each of these is predicted; default \"=\".");
+  v.only_for({"text_classification"}, [&] {
+    v.field(
+        "pair_column", c.pair_column,
+        "text_classification: name of the column of second texts, or several as in text_column: pairs of "
+        "texts are classified. Default none. Needs an encoder, or a tokenizer that says what stands around "
+        "pairs.");
+  });
+  v.only_for({"text_classification", "token_classification", "image_classification"}, [&] {
+    v.field("label_column", c.label_column,
+            "text_classification, token_classification: name of the label column.");
+    v.field("label_separator", c.label_separator,
+            "task.problem multi_label: what stands between the labels of one input. A list in JSON is read, "
+            "too.");
+  });
+  v.only_for({"token_classification"}, [&] {
+    v.field(
+        "label_unit", c.label_unit,
+        "token_classification: whether each word of a text has a label, or each character. auto: each "
+        "character if the texts are single words and the classes single characters, as residues of proteins "
+        "are.");
+  });
+  v.only_for({"marked_tokens"}, [&] {
+    v.field("answer_mark", c.answer_mark,
+            "marked_tokens: the token after each of these is predicted; default \"=\".");
+  });
   v.field("sequence_length", c.sequence_length, "Longest sequence in tokens; longer ones are cut.",
           Limits::between(3, 1e7));
-  v.field("target_length", c.target_length,
-          "text_to_text: the same for target sequences; default sequence_length.", Limits::between(3, 1e7));
-  v.field("prefix_length", c.prefix_length,
-          "language_modeling: number of tokens of a window that are given, not predicted. The encoder of an "
-          "encoder_decoder reads them (default half of sequence_length). A decoder uses them only in "
-          "evaluation (default 1).",
-          Limits::at_least(1));
-  v.field(
-      "fill_in_the_middle", c.fill_in_the_middle,
-      "language_modeling by a decoder: share of the documents that training reads as <fim_prefix> beginning "
-      "<fim_suffix> end <fim_middle> middle, so that the model learns to fill gaps. Needs a tokenizer of "
-      "type bpe, or hub if it has these tokens.",
-      Limits::between(0, 1));
-  v.field("suffix_first", c.suffix_first,
-          "fill_in_the_middle: share of these documents that are read as <fim_prefix> <fim_suffix> end "
-          "<fim_middle> beginning middle instead, where the middle follows what it continues.",
-          Limits::between(0, 1));
+  v.only_for({"text_to_text"}, [&] {
+    v.field("target_length", c.target_length,
+            "text_to_text: the same for target sequences; default sequence_length.", Limits::between(3, 1e7));
+  });
+  v.only_for({"language_modeling"}, [&] {
+    v.field(
+        "prefix_length", c.prefix_length,
+        "language_modeling: number of tokens of a window that are given, not predicted. The encoder of an "
+        "encoder_decoder reads them (default half of sequence_length). A decoder uses them only in "
+        "evaluation (default 1).",
+        Limits::at_least(1));
+    v.field(
+        "fill_in_the_middle", c.fill_in_the_middle,
+        "language_modeling by a decoder: share of the documents that training reads as <fim_prefix> "
+        "beginning "
+        "<fim_suffix> end <fim_middle> middle, so that the model learns to fill gaps. Needs a tokenizer of "
+        "type bpe, or hub if it has these tokens.",
+        Limits::between(0, 1));
+    v.field("suffix_first", c.suffix_first,
+            "fill_in_the_middle: share of these documents that are read as <fim_prefix> <fim_suffix> end "
+            "<fim_middle> beginning middle instead, where the middle follows what it continues.",
+            Limits::between(0, 1));
+  });
   v.field("bucket_by_length", c.bucket_by_length,
           "Put sequences of similar lengths into a batch: less padding.");
-  v.field("mask_probability", c.mask_probability, "masked_language_modeling: share of the tokens to predict.",
-          {.min = 0, .max = 1, .min_excluded = true});
-  v.field("mask_replace", c.mask_replace,
-          "masked_language_modeling: share of the predicted tokens that <mask> replaces.",
-          Limits::between(0, 1));
-  v.field(
-      "mask_random", c.mask_random,
-      "masked_language_modeling: share of the predicted tokens that a random token replaces; the rest are "
-      "unchanged.",
-      Limits::between(0, 1));
-  v.field("hide_probability", c.hide_probability,
-          "token_classification: in training, share of the tokens that <mask> replaces, others in each "
-          "epoch. The model then learns to rely on several neighbours.",
-          {.min = 0, .max = 0.9});
-  v.field("images", c.images, "image_classification: how images become inputs.");
-  v.field("audio", c.audio, "speech_recognition: how recordings become inputs.");
+  v.only_for({"masked_language_modeling"}, [&] {
+    v.field("mask_probability", c.mask_probability,
+            "masked_language_modeling: share of the tokens to predict.",
+            {.min = 0, .max = 1, .min_excluded = true});
+    v.field("mask_replace", c.mask_replace,
+            "masked_language_modeling: share of the predicted tokens that <mask> replaces.",
+            Limits::between(0, 1));
+    v.field(
+        "mask_random", c.mask_random,
+        "masked_language_modeling: share of the predicted tokens that a random token replaces; the rest are "
+        "unchanged.",
+        Limits::between(0, 1));
+  });
+  v.only_for({"token_classification"}, [&] {
+    v.field("hide_probability", c.hide_probability,
+            "token_classification: in training, share of the tokens that <mask> replaces, others in each "
+            "epoch. The model then learns to rely on several neighbours.",
+            {.min = 0, .max = 0.9});
+  });
+  v.only_for({"image_classification", "image_features", "object_detection"},
+             [&] { v.field("images", c.images, "image_classification: how images become inputs."); });
+  v.only_for({"speech_recognition"},
+             [&] { v.field("audio", c.audio, "speech_recognition: how recordings become inputs."); });
   v.field("tokenizer", c.tokenizer, "How text becomes tokens.");
 }
 

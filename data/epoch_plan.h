@@ -10,9 +10,16 @@
 
 namespace zoo {
 
-/// Purposes of the random sequences of an epoch. Sequences with different purposes must differ.
-inline constexpr uint64_t kOrderPurpose = 1, kBatchesPurpose = 2, kOffsetPurpose = 3, kMaskingPurpose = 4,
-                          kAugmentPurpose = 5, kInfillingPurpose = 8;
+/// Purposes of the random sequences of an epoch. Sequences with different purposes must differ, and the
+/// numbers must stay: they are a part of what a seed means.
+enum SequencePurpose : uint64_t {
+  kOrderPurpose = 1,
+  kBatchesPurpose = 2,
+  kOffsetPurpose = 3,
+  kMaskingPurpose = 4,
+  kAugmentPurpose = 5,
+  kInfillingPurpose = 8
+};
 
 /// The examples of an epoch in order, cut into batches.
 struct EpochPlan {

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "checkpoints/stored_model.h"
 #include "io/config/find_config.h"
+#include "io/config/owned_keys.h"
 #include "models/families/families.h"
 #include "tasks/task_type.h"
 
@@ -82,6 +83,7 @@ Experiment defaults_for(const ConfigFile& file, Experiment defaults) {
 Experiment read_experiment(const ConfigFile& file, Experiment defaults) {
   auto experiment = defaults_for(file, std::move(defaults));
   file.read(experiment);
+  check_owned_keys(file, experiment);
   pin_paths(experiment);
   const bool lacks_source = experiment.init_from && !find_source(experiment);
   validate(experiment, [&](std::string_view key, std::string_view problem) {

@@ -81,15 +81,8 @@ void validate(const Experiment& c, const Complain& complain) {
         fmt::format("is not for {}, whose windows are all data.sequence_length long: use training.batch_size",
                     type.name));
   }
-  refuse_key(c, "data.prefix_length", c.data.prefix_length.has_value(), "language_modeling", complain);
-  refuse_key(c, "data.chat", c.data.chat, "language_modeling", complain);
-  refuse_key(c, "data.answer_mark", c.data.answer_mark.has_value(), "marked_tokens", complain);
-  refuse_key(c, "data.pair_column", !c.data.pair_column.empty(), "text_classification", complain);
   if (c.data.label_separator != DataConfig().label_separator && problem_of(c) != Problem::multi_label)
     complain("data.label_separator", "is for task.problem multi_label");
-  refuse_key(c, "data.label_unit", c.data.label_unit != LabelUnit::automatic, "token_classification",
-             complain);
-  refuse_key(c, "data.target_length", c.data.target_length.has_value(), "text_to_text", complain);
 }
 
 void check_experiment(const ConfigFile& file, const Experiment& experiment) {

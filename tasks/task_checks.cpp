@@ -20,10 +20,4 @@ void require_positions(const Experiment& experiment, std::string_view key, int64
            fmt::format("{} is longer than model.max_positions {}", length, experiment.model.max_positions));
 }
 
-void refuse_key(const Experiment& experiment, std::string_view key, bool is_set, std::string_view owner,
-                const Complain& complain) {
-  if (is_set && experiment.task.type != owner)
-    complain(key, fmt::format("is for {}, not for {}", owner, experiment.task.type));
-}
-
 }  // namespace zoo

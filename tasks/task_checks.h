@@ -16,8 +16,4 @@ void require_shape(const Experiment& experiment, std::initializer_list<FamilySha
 /// Complains if `length` tokens are more than the model's positions.
 void require_positions(const Experiment& experiment, std::string_view key, int64_t length,
                        const Complain& complain);
-/// Complains if a key is set that belongs to another task.
-void refuse_key(const Experiment& experiment, std::string_view key, bool is_set, std::string_view owner,
-                const Complain& complain);
-
 }  // namespace zoo

@@ -1,10 +1,10 @@
+#include <cstdlib>
 #include <iostream>
 #include <memory>
 #include <string>
 
 #include <CLI/CLI.hpp>
 
-#include "apps/console/already_reported.h"
 #include "apps/console/commands.h"
 #include "apps/console/options.h"
 #include "apps/doctor/gather_report.h"
@@ -20,18 +20,17 @@ struct DoctorArguments {
   std::string device = "auto";
 };
 
-void examine(const DoctorArguments& arguments) {
+int examine(const DoctorArguments& arguments) {
   const auto report = gather_report(arguments.device);
   const auto findings = judge(report);
   std::cout << (arguments.json ? shown_json(to_json(report, findings), 2) + "\n" : to_text(report, findings))
             << std::flush;
-  if (!findings.problems.empty())
-    throw AlreadyReported{1};  // NOLINT(bugprone-std-exception-baseclass): an exit, no error
+  return findings.problems.empty() ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 }  // namespace
 
-void add_doctor(CLI::App& app) {
+void add_doctor(CLI::App& app, int& exit_code) {
   const auto arguments = std::make_shared<DoctorArguments>();
   auto* command = app.add_subcommand(
       "doctor",
@@ -39,7 +38,7 @@ void add_doctor(CLI::App& app) {
       "model learns; exit code 1 if something is wrong");
   add_device(*command, arguments->device);
   add_json(*command, arguments->json);
-  command->callback([arguments] { examine(*arguments); });
+  command->callback([arguments, &exit_code] { exit_code = examine(*arguments); });
 }
 
 }  // namespace zoo

@@ -2,6 +2,7 @@
 // the objects in an image, or what is said in a recording.
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <iterator>
@@ -15,7 +16,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "apps/console/already_reported.h"
 #include "apps/console/commands.h"
 #include "apps/console/input_files.h"
 #include "apps/console/options.h"
@@ -304,13 +304,9 @@ InputColumn column_for(const PredictArguments& arguments, const Run& run, size_t
   return files_of(run) && !is_one_file ? InputColumn::first : InputColumn::none;
 }
 
-void predict(const PredictArguments& arguments) {
-  const auto run = open_run(arguments.run);
-  require_predictions(run, arguments.run.dir);
+/// Returns whether every file could be read.
+bool predict(const PredictArguments& arguments, const Run& run) {
   const auto& data = run.experiment().data;
-  require_objects(arguments, run);
-  refuse_top(arguments, run);
-  if (is_conversation(arguments, run)) return answer_typed_texts(arguments, run);
   const auto [inputs, seconds] = inputs_of(arguments, run);
   const bool has_page = arguments.out && !files_of(run);
   const auto pictures =
@@ -328,7 +324,10 @@ void predict(const PredictArguments& arguments) {
   note_cut_texts(std::ranges::count(predictions, true, &Prediction::cut), std::ssize(inputs), data);
   const double min_score = arguments.min_score.value_or(kLeastScore);
   note_unlikely(keep_best_objects(predictions, min_score, arguments.top.value_or(kEveryLabel)), min_score);
-  if (has_page) return write_page(predictions, arguments, run);
+  if (has_page) {
+    write_page(predictions, arguments, run);
+    return true;
+  }
   if (arguments.out) {
     draw(predictions, inputs, pictures, run);
     std::cerr << fmt::format("{} drawing{} in {}\n", predictions.size(), predictions.size() == 1 ? "" : "s",
@@ -338,13 +337,22 @@ void predict(const PredictArguments& arguments) {
   const int64_t top = arguments.top.value_or(shows_all ? kEveryLabel : kShownLabels);
   const auto column = column_for(arguments, run, inputs.size());
   std::cout << (arguments.json ? to_json(predictions, top) + "\n" : to_text(predictions, top, column));
-  if (unreadable.any())
-    throw AlreadyReported{1};  // NOLINT(bugprone-std-exception-baseclass): an exit, no error
+  return !unreadable.any();
+}
+
+int predict(const PredictArguments& arguments) {
+  const auto run = open_run(arguments.run);
+  require_predictions(run, arguments.run.dir);
+  require_objects(arguments, run);
+  refuse_top(arguments, run);
+  if (!is_conversation(arguments, run)) return predict(arguments, run) ? EXIT_SUCCESS : EXIT_FAILURE;
+  answer_typed_texts(arguments, run);
+  return EXIT_SUCCESS;
 }
 
 }  // namespace
 
-void add_predict(CLI::App& app) {
+void add_predict(CLI::App& app, int& exit_code) {
   const auto arguments = std::make_shared<PredictArguments>();
   auto* command = app.add_subcommand(
       "predict", "Classify texts, their words or images, find objects in images, or write down recordings");
@@ -407,7 +415,7 @@ void add_predict(CLI::App& app) {
       "at "
       "the end. A model that detects prints a "
       "line for each object: input, label, score, x, y, width, height, in pixels of the picture.");
-  command->callback([arguments] { predict(*arguments); });
+  command->callback([arguments, &exit_code] { exit_code = predict(*arguments); });
 }
 
 }  // namespace zoo

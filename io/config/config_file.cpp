@@ -66,6 +66,13 @@ bool ConfigFile::sets(std::string_view key) const {
   return walk(*root_, key, [&](const ConfigNode::Entry& entry) { null = entry.value.is_null(); }) && !null;
 }
 
+bool ConfigFile::sets_itself(std::string_view key) const {
+  const ConfigNode* value = nullptr;
+  if (!walk(*root_, key, [&](const ConfigNode::Entry& entry) { value = &entry.value; })) return false;
+  const auto& place = value->place;
+  return !value->is_null() && !value->is_map() && (!place.directory() || *place.source == name_);
+}
+
 std::unique_ptr<ConfigVisitor> ConfigFile::make_reader() const {
   return std::make_unique<ConfigReader>(*root_);
 }

@@ -50,6 +50,8 @@ class ConfigFile {
   [[noreturn]] void fail(std::string_view key, std::string_view problem) const;
   /// Whether the file or an override sets `key` (dotted) to something other than null.
   bool sets(std::string_view key) const;
+  /// The same for a single value, not a group, and a file that this one extends does not count.
+  bool sets_itself(std::string_view key) const;
   const std::string& name() const { return name_; }
 
  private:
@@ -72,7 +74,7 @@ std::unique_ptr<ConfigText> make_reference_writer();
 }  // namespace detail
 
 /// Every key with its value as YAML; reading it back gives the same configuration to the last bit. Absent
-/// optionals are written as null.
+/// optionals are written as null. Keys of other tasks and families are left out (ConfigVisitor::only_for).
 template <class Config>
 std::string dump_config(Config config) {
   const auto dumper = detail::make_dumper();

@@ -12,6 +12,7 @@
 #include "io/config/config_file.h"
 #include "io/config/config_reader.h"
 #include "io/config/config_reference.h"
+#include "io/config/owned_keys.h"
 #include "io/config/registry.h"
 #include "io/config/yaml_text.h"
 #include "io/text_width.h"
@@ -159,6 +160,8 @@ class Dumper final : public detail::ConfigText {
   std::string text() const override { return out_.empty() ? "{}\n" : out_; }
 
  protected:
+  /// Keys that the selected types do not use are left out.
+  bool wants(const FieldInfo& field) override { return selected_.own(field); }
   void leaf(const FieldInfo& field, bool& value) override { line(field, yaml(value)); }
   void leaf(const FieldInfo& field, int64_t& value) override { line(field, yaml(value)); }
   void leaf(const FieldInfo& field, double& value) override { line(field, yaml(value)); }
@@ -171,7 +174,8 @@ class Dumper final : public detail::ConfigText {
     word(field, std::string(names[index]));
   }
 
-  void select(const FieldInfo& field, const TypeList&, Selection& value) override {
+  void select(const FieldInfo& field, const TypeList& types, Selection& value) override {
+    selected_.note(types, value);
     line(field, to_text(value));
   }
   void select(const FieldInfo& field, const TypeList&, std::vector<Selection>& values) override {
@@ -216,6 +220,7 @@ class Dumper final : public detail::ConfigText {
     out_ += fmt::format("{:{}}{}: {}\n", "", indent(), field.key, value);
   }
 
+  SelectedTypes selected_;
   std::string out_;
   std::vector<size_t> starts_;  // where the lines of each open group begin
   bool optional_ = false;       // the next value belongs to an optional

@@ -12,6 +12,7 @@
 #include <array>
 #include <concepts>
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <optional>
 #include <span>
@@ -62,6 +63,7 @@ struct FieldInfo {
   std::string_view doc;
   Limits limits = {};
   Elsewhere elsewhere = {};
+  std::span<const std::string_view> owners = {};  // ConfigVisitor::only_for()
 
   /// The key's name in a request or a file; empty: it has none there.
   std::string_view name_in(std::string_view Elsewhere::* place) const {
@@ -111,19 +113,32 @@ class ConfigVisitor {
   template <class T>
   void field(std::string_view key, T& value, std::string_view doc, Limits limits = {},
              Elsewhere elsewhere = {}) {
-    visit(FieldInfo{key, doc, limits, elsewhere}, value);
+    const FieldInfo info{key, doc, limits, elsewhere, owners_};
+    if (wants(info)) visit(info, value);
   }
   /// Visits a key that selects one of `types`, see io/config/registry.h.
   void selection(std::string_view key, Selection& value, const TypeList& types, std::string_view doc) {
-    select(FieldInfo{key, doc}, types, value);
+    const FieldInfo info{.key = key, .doc = doc, .owners = owners_};
+    if (wants(info)) select(info, types, value);
+  }
+  /// The keys that are visited during a call of `keys` belong to configurations that select one of these
+  /// types (tasks, model families): no other uses them (io/config/owned_keys.h).
+  template <class Keys>
+  void only_for(std::initializer_list<std::string_view> owners, const Keys& keys) {
+    const auto outer = std::exchange(owners_, owners);
+    keys();
+    owners_ = outer;
   }
   /// The same for a key that selects one type or a list of at least one.
   void selections(std::string_view key, std::vector<Selection>& values, const TypeList& types,
                   std::string_view doc) {
-    select(FieldInfo{key, doc}, types, values);
+    const FieldInfo info{.key = key, .doc = doc, .owners = owners_};
+    if (wants(info)) select(info, types, values);
   }
 
  protected:
+  /// Whether the key is visited at all.
+  virtual bool wants(const FieldInfo&) { return true; }
   virtual void leaf(const FieldInfo& field, bool& value) = 0;
   virtual void leaf(const FieldInfo& field, int64_t& value) = 0;
   virtual void leaf(const FieldInfo& field, double& value) = 0;
@@ -191,6 +206,8 @@ class ConfigVisitor {
     if (value.is_auto()) value.value.emplace();
     visit(field, *value.value);
   }
+
+  std::vector<std::string_view> owners_;
 };
 
 template <class Struct>

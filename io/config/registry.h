@@ -71,6 +71,7 @@ struct TypeInfo {
   std::string doc;  // one line for `zoo config`
   /// Makes the type's keys with their defaults; null: no keys.
   std::function<std::shared_ptr<TypeOptions>()> make_options = nullptr;
+  bool is_added = false;  // Registry::add(): by a program, not the library
 };
 
 /// A TypeInfo::make_options for a struct with a describe().
@@ -98,15 +99,15 @@ class Registry final : public TypeList {
  public:
   /// `kind` is the name of the kind in errors: "task".
   explicit Registry(std::string kind, std::vector<Entry> entries = {}) : kind_(std::move(kind)) {
-    for (auto& entry : entries) add(std::move(entry));
+    for (auto& entry : entries) insert(std::move(entry));
   }
   Registry(const Registry&) = delete;
   Registry& operator=(const Registry&) = delete;
 
   /// Throws UsageError if the name is taken.
   void add(Entry entry) {
-    if (find(entry.name)) throw UsageError(fmt::format("there is a {} '{}' already", kind_, entry.name));
-    entries_.push_back(std::move(entry));
+    entry.is_added = true;
+    insert(std::move(entry));
   }
   /// Null if there is no entry with this name.
   const Entry* find(std::string_view name) const {
@@ -135,6 +136,11 @@ class Registry final : public TypeList {
   }
 
  private:
+  void insert(Entry entry) {
+    if (find(entry.name)) throw UsageError(fmt::format("there is a {} '{}' already", kind_, entry.name));
+    entries_.push_back(std::move(entry));
+  }
+
   std::string kind_;
   std::deque<Entry> entries_;  // a deque: references to entries stay valid
 };

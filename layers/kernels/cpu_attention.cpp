@@ -313,9 +313,8 @@ struct CpuAttention : torch::autograd::Function<CpuAttention> {
         auto* const deltas_data = deltas.mutable_data_ptr<float>();
         for (int64_t h = 0; h < group; ++h) {
           const int64_t head = kv_head * group + h;
-          heads.push_back(
-              {head_rows(q, b, head), head_rows(out, b, head),
-               const_cast<float*>(logsumexp.const_data_ptr<float>()) + (b * n_heads + head) * n_queries});
+          heads.push_back({head_rows(q, b, head), head_rows(out, b, head),
+                           logsumexp.mutable_data_ptr<float>() + (b * n_heads + head) * n_queries});
           BackwardPass::find_deltas(heads.back().out, head_rows(upstream, b, head), n_queries,
                                     deltas_data + h * n_queries);
         }

@@ -44,9 +44,11 @@ void describe(ConfigVisitor& v, ModelConfig& c) {
   v.field("d_model", c.d_model, "Width of the hidden states (D).", Limits::between(1, kWidest));
   v.field("n_layers", c.n_layers, "Layers; with an encoder and a decoder, those of the encoder.",
           Limits::between(1, kMostLayers));
-  v.field("n_decoder_layers", c.n_decoder_layers,
-          "encoder_decoder, detr, whisper: layers of the decoder; default n_layers.",
-          Limits::between(1, kMostLayers));
+  v.only_for({"encoder_decoder", "detr", "whisper"}, [&] {
+    v.field("n_decoder_layers", c.n_decoder_layers,
+            "encoder_decoder, detr, whisper: layers of the decoder; default n_layers.",
+            Limits::between(1, kMostLayers));
+  });
   v.field("n_heads", c.n_heads, "Query heads (H).", Limits::between(1, kWidest));
   v.field("n_kv_heads", c.n_kv_heads,
           "Key/value heads (K), a divisor of n_heads; default n_heads; 1 = multi-query.",
@@ -104,27 +106,35 @@ void describe(ConfigVisitor& v, ModelConfig& c) {
           {.min = 0, .max = 0.99});
   v.field("tie_embeddings", c.tie_embeddings,
           "The output projection uses the matrix of the token embedding.");
-  v.field("share_embeddings", c.share_embeddings, "encoder_decoder: one token embedding for both sides.");
+  v.only_for({"encoder_decoder"}, [&] {
+    v.field("share_embeddings", c.share_embeddings, "encoder_decoder: one token embedding for both sides.");
+  });
   v.field("scale_embeddings", c.scale_embeddings, "Token vectors times sqrt(d_model).");
   v.field("embedding_norm", c.embedding_norm, "A norm on the embeddings.");
-  v.field("n_segments", c.n_segments,
-          "encoder: segment (sentence A/B) embeddings; 0 = none. All of a text is segment A.",
-          Limits::between(0, kWidest));
-  v.field("token_dropout", c.token_dropout,
-          "encoder: id of the mask token, whose vectors are zeros; the vectors of the other tokens are times "
-          "0.88 / (1 - share of masks in the text), as in ESM. Default: masks have vectors like others.",
-          Limits::between(0, kLargestTable));
-  v.field("contact_regression", c.contact_regression,
-          "encoder: a regression from attention maps to contacts of residues, as in ESM; training leaves it "
-          "as it is.");
+  v.only_for({"encoder"}, [&] {
+    v.field("n_segments", c.n_segments,
+            "encoder: segment (sentence A/B) embeddings; 0 = none. All of a text is segment A.",
+            Limits::between(0, kWidest));
+    v.field(
+        "token_dropout", c.token_dropout,
+        "encoder: id of the mask token, whose vectors are zeros; the vectors of the other tokens are times "
+        "0.88 / (1 - share of masks in the text), as in ESM. Default: masks have vectors like others.",
+        Limits::between(0, kLargestTable));
+    v.field(
+        "contact_regression", c.contact_regression,
+        "encoder: a regression from attention maps to contacts of residues, as in ESM; training leaves it "
+        "as it is.");
+  });
   v.field("output_bias", c.output_bias, "A bias in the output projection.");
   v.field("output_scale", c.output_scale, "Factor on the hidden states before the output projection.",
           Limits::positive());
   v.field("logits_softcap", c.logits_softcap,
           "c: scores of tokens become c tanh(scores/c), as in Gemma 2; default: they stay.",
           Limits::positive());
-  v.field("mlm_transform", c.mlm_transform,
-          "Masked language modelling: dense, activation and norm before the output.");
+  v.only_for({"encoder"}, [&] {
+    v.field("mlm_transform", c.mlm_transform,
+            "Masked language modelling: dense, activation and norm before the output.");
+  });
   v.field(
       "pooler", c.pooler,
       "Dense and activation on the class token: encoder, and vit without a head. In an encoder_decoder that "

@@ -2,22 +2,25 @@
 
 #include <cmath>
 
-// The library's mixers. Each is a function in a file of its own in this folder, and is named here once.
-#define ZOO_MIXERS                                                                                   \
-  full_mixer, window_mixer, strided_mixer, fixed_mixer, blocks_mixer, linear_mixer, performer_mixer, \
-      delta_mixer, linformer_mixer, mlp_mixer
-
 namespace zoo {
 
-using MakeMixerType = MixerType();
-MakeMixerType ZOO_MIXERS;
+// The library's mixers. Each is a function in a file of its own in this folder.
+MixerType full_mixer();
+MixerType window_mixer();
+MixerType strided_mixer();
+MixerType fixed_mixer();
+MixerType blocks_mixer();
+MixerType linear_mixer();
+MixerType performer_mixer();
+MixerType delta_mixer();
+MixerType linformer_mixer();
+MixerType mlp_mixer();
 
 Registry<MixerType>& mixer_types() {
-  static Registry<MixerType> types = [] {
-    std::vector<MixerType> list;
-    for (MakeMixerType* const make : {ZOO_MIXERS}) list.push_back(make());
-    return Registry<MixerType>("type of attention", std::move(list));
-  }();
+  static Registry<MixerType> types(
+      "type of attention",
+      {full_mixer(), window_mixer(), strided_mixer(), fixed_mixer(), blocks_mixer(), linear_mixer(),
+       performer_mixer(), delta_mixer(), linformer_mixer(), mlp_mixer()});
   return types;
 }
 

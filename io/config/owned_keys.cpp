@@ -1,0 +1,63 @@
+#include "io/config/owned_keys.h"
+
+#include <algorithm>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace zoo {
+namespace {
+
+class OwnerCheck final : public SilentVisitor {
+ public:
+  explicit OwnerCheck(const ConfigFile& file) : file_(file) {}
+
+ protected:
+  bool wants(const FieldInfo& field) override {
+    const auto key = prefix_ + std::string(field.key);
+    if (!selected_.own(field) && file_.sets_itself(key))
+      file_.fail(key, fmt::format("is for {}: leave it out", fmt::join(field.owners, ", ")));
+    return true;
+  }
+  void select(const FieldInfo&, const TypeList& types, Selection& value) override {
+    selected_.note(types, value);
+  }
+  bool begin_optional(const FieldInfo&, bool) override { return true; }
+  bool begin_auto(const FieldInfo&, bool) override { return false; }
+  bool begin_group(const FieldInfo& field) override {
+    starts_.push_back(prefix_.size());
+    prefix_ += fmt::format("{}.", field.key);
+    return true;
+  }
+  void end_group() override {
+    prefix_.resize(starts_.back());
+    starts_.pop_back();
+  }
+
+ private:
+  const ConfigFile& file_;
+  SelectedTypes selected_;
+  std::string prefix_;
+  std::vector<size_t> starts_;
+};
+
+}  // namespace
+
+void SelectedTypes::note(const TypeList& types, const Selection& selection) {
+  names_.insert(selection.type);
+  has_added_ = has_added_ || std::ranges::any_of(types.infos(), [&](const TypeInfo* info) {
+                 return info->name == selection.type && info->is_added;
+               });
+}
+
+bool SelectedTypes::own(const FieldInfo& field) const {
+  return field.owners.empty() || has_added_ ||
+         std::ranges::any_of(field.owners, [&](std::string_view owner) { return names_.contains(owner); });
+}
+
+std::unique_ptr<ConfigVisitor> detail::make_owner_check(const ConfigFile& file) {
+  return std::make_unique<OwnerCheck>(file);
+}
+
+}  // namespace zoo
