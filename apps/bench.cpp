@@ -17,10 +17,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "analysis/generation_speed.h"
-#include "analysis/measure.h"
-#include "analysis/random_data.h"
-#include "analysis/scaling.h"
 #include "apps/console/commands.h"
 #include "apps/console/long_work.h"
 #include "apps/console/options.h"
@@ -31,6 +27,10 @@
 #include "base/text.h"
 #include "checkpoints/initial_weights.h"
 #include "checkpoints/stored_model.h"
+#include "costs/generation_speed.h"
+#include "costs/measure.h"
+#include "costs/random_data.h"
+#include "costs/scaling.h"
 #include "experiments/own_text.h"
 #include "generation/generator.h"
 #include "generation/prompt.h"

@@ -8,8 +8,6 @@
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 
-#include "analysis/measure.h"
-#include "analysis/speeds.h"
 #include "base/error.h"
 #include "checkpoints/run.h"
 #include "comparison/findings.h"
@@ -17,6 +15,8 @@
 #include "comparison/planning/kept_json.h"
 #include "comparison/runner.h"
 #include "comparison/size_fit.h"
+#include "costs/measure.h"
+#include "costs/speeds.h"
 #include "io/files.h"
 #include "io/sha256.h"
 #include "models/families/families.h"

@@ -13,12 +13,12 @@
 #include <c10/core/Device.h>
 
 #include "analysis/attention_maps.h"
-#include "analysis/scaling.h"
 #include "checkpoints/checkpoint.h"
 #include "checkpoints/guess.h"
 #include "comparison/planning/plan.h"
 #include "comparison/statistics/paired_test.h"
 #include "comparison/statistics/power_law.h"
+#include "costs/scaling.h"
 #include "io/metrics_log.h"
 #include "pages/tables/confusion.h"
 #include "tasks/metric.h"

@@ -20,6 +20,8 @@ MOST_LINES_OF_ROOM = 3000
 MOST_LINES_OF_TOP_FOLDER = 12000
 BEGIN, END = "<!-- rooms: begin, made by scripts/check_rooms.py --draw -->", "<!-- rooms: end -->"
 COMMENT = re.compile(r"\s*(//|/?\*)")
+# Programs that use the first folder do not need the second one.
+APART = [("serving", "training")]
 INCLUDE = re.compile(r'^\s*#include "([^"]+)"', re.MULTILINE)
 
 
@@ -82,20 +84,29 @@ def check(root, floors):
                     problems.append(f"{where}:{line}: {folder} includes {target}, which stands above it")
                 elif target != folder:
                     arrows[folder].add(target)
+    for top, other in APART:
+        for folder in floors:
+            if top_folder(folder) != top:
+                continue
+            for target in sorted(reachable(arrows, folder)):
+                if top_folder(target) == other:
+                    problems.append(f"{folder}: a path of includes leads to {target}, which {top} has to do without")
     return problems, arrows
+
+
+def reachable(arrows, start):
+    seen, todo = set(), list(arrows[start])
+    while todo:
+        folder = todo.pop()
+        if folder not in seen:
+            seen.add(folder)
+            todo += arrows[folder]
+    return seen
 
 
 def reduced(arrows):
     """The arrows without those that a path of other arrows implies."""
-    def reachable(start):
-        seen, todo = set(), list(arrows[start])
-        while todo:
-            folder = todo.pop()
-            if folder not in seen:
-                seen.add(folder)
-                todo += arrows[folder]
-        return seen
-    below = {folder: reachable(folder) for folder in arrows}
+    below = {folder: reachable(arrows, folder) for folder in arrows}
     return {folder: {t for t in targets if not any(t in below[other] for other in targets if other != t)}
             for folder, targets in arrows.items()}
 

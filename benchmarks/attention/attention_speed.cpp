@@ -18,8 +18,8 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
-#include "analysis/measure.h"
 #include "base/tensor_memory.h"
+#include "costs/measure.h"
 #include "layers/attention/attention.h"
 #include "layers/attention/banded_attention.h"
 #include "layers/attention/scaled_dot_product.h"

@@ -1,6 +1,6 @@
 // Tasks on random data, for measuring models whose data are not here.
 
-#include "analysis/random_data.h"
+#include "costs/random_data.h"
 
 #include <gtest/gtest.h>
 #include <torch/types.h>

@@ -1,4 +1,4 @@
-#include "analysis/scaling.h"
+#include "costs/scaling.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "analysis/speeds.h"
+#include "costs/speeds.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

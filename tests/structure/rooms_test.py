@@ -46,6 +46,11 @@ class Rooms(unittest.TestCase):
         self.plant("training/optimizers/optimizer.h", "training/step_graph.h")
         self.assertIn("training/optimizers includes training", self.check()[1])
 
+    def test_a_folder_that_another_has_to_do_without(self):
+        self.plant("pages/playground/playground_page.h", "training/learner.h")
+        self.assertIn("serving/api: a path of includes leads to training, which serving has to do without",
+                      self.check()[1])
+
     def test_a_folder_without_a_floor(self):
         (self.root / "layers/attic").mkdir()
         (self.root / "layers/attic/old.h").write_text("#pragma once\n")
@@ -68,7 +73,7 @@ class Rooms(unittest.TestCase):
         self.assertIn('there is no "norm_options.h"', self.check()[1])
 
     def test_a_drawing_of_other_sources(self):
-        self.plant("apps/config.cpp", "analysis/scaling.h")
+        self.plant("apps/config.cpp", "costs/scaling.h")
         (self.root / "docs/architecture.md").write_text(
             (self.root / "docs/architecture.md").read_text().replace("[base]", "[basement]"))
         self.assertIn("the drawing does not match the sources", self.check()[1])

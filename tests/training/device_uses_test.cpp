@@ -4,8 +4,8 @@
 
 #include "analysis/attention_maps.h"
 #include "analysis/embeddings.h"
-#include "analysis/measure.h"
 #include "base/error.h"
+#include "costs/measure.h"
 #include "generation/fill_mask.h"
 #include "generation/generator.h"
 #include "generation/text_scores.h"

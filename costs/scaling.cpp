@@ -1,4 +1,4 @@
-#include "analysis/scaling.h"
+#include "costs/scaling.h"
 
 #include <algorithm>
 #include <cmath>
@@ -13,9 +13,9 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
-#include "analysis/measure.h"
 #include "base/student_t.h"
 #include "base/tensor_memory.h"
+#include "costs/measure.h"
 #include "models/families/families.h"
 #include "models/families/model_cost.h"
 #include "models/mixers/mixers.h"

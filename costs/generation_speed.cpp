@@ -1,4 +1,4 @@
-#include "analysis/generation_speed.h"
+#include "costs/generation_speed.h"
 
 #include <algorithm>
 #include <utility>

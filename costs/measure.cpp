@@ -1,4 +1,4 @@
-#include "analysis/measure.h"
+#include "costs/measure.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "analysis/random_data.h"
+#include "costs/random_data.h"
 
 #include <unistd.h>
 

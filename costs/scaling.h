@@ -14,7 +14,7 @@
 #include <c10/core/Device.h>
 #include <nlohmann/json_fwd.hpp>
 
-#include "analysis/measure.h"
+#include "costs/measure.h"
 #include "models/model.h"
 
 namespace zoo {

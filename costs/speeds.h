@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/measure.h"
+#include "costs/measure.h"
 
 namespace zoo {
 

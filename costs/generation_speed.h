@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-#include "analysis/measure.h"
+#include "costs/measure.h"
 #include "generation/generator.h"
 #include "tokenizers/tokenizer.h"
 
