@@ -16,6 +16,7 @@ import argparse
 import re
 import sys
 from collections import Counter
+from itertools import zip_longest
 from pathlib import Path
 
 from quote_sources import Problem, definition
@@ -115,7 +116,7 @@ def plain_link(link):
 
 def sections_of(text):
     """Per heading: its level, and what must be equal in all languages."""
-    blocks = [(language, uncommented(language, code)) for language, code in FENCE.findall(text)]
+    blocks = [f"```{language}\n{uncommented(language, code)}" for language, code in FENCE.findall(text)]
     text = FENCE.sub("\x00", text)  # a block is one character; the headings in it do not count
     heads = [match.start() for match in HEADING.finditer(text)]
     sections = []
@@ -129,9 +130,9 @@ def sections_of(text):
         sections.append({"level of the heading": level,
                          "blocks of code and formulas": blocks[:n_blocks],
                          "quotations": re.findall(r"<!-- (.*?) -->", part),
-                         "links and pictures": sorted(plain_link(link) for link in links_of(part)),
+                         "links and pictures": Counter(plain_link(link) for link in links_of(part)),
                          "code in the text": Counter(re.findall(r"`([^`]+)`", part)),
-                         "formulas in the text": Counter(re.findall(r"\$([^$]+)\$", part)),
+                         "formulas in the text": Counter(" ".join(words.split()) for words in re.findall(r"\$([^$]+)\$", part)),
                          "numbers": Counter(NUMBER.findall(prose))})
         blocks = blocks[n_blocks:]
     return sections
@@ -148,7 +149,8 @@ def difference(original, translated):
     if isinstance(original, list):
         if len(original) != len(translated):
             return f"{len(translated)}, not {len(original)}"
-        return next(f"'{str(b)[:80]}' in place of '{str(a)[:80]}'" for a, b in zip(original, translated) if a != b)
+        lines = ("\n".join(str(item) for item in items).split("\n") for items in (original, translated))
+        return next(f"'{b[:80]}' in place of '{a[:80]}'" for a, b in zip_longest(*lines, fillvalue="") if a != b)
     return f"{translated}, not {original}"
 
 
