@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-"""Checks what the Markdown pages say of the repository: links, walks through the sources, translations, and lengths.
+"""Checks what the Markdown pages say of the repository: links, files, walks through the sources, components, translations,
+and lengths.
 
   scripts/check_documents.py             fails if a page is wrong
   scripts/check_documents.py --root DIR  another checkout
 
-- A link inside the repository leads to a file, and to a heading if it names one.
+- A link inside the repository leads to a file, and to a heading if it names one. A file that stands in the text as code is
+  there (NAME in it stands for any name).
 - The section "Four walks" of docs/architecture.md names functions as in: `models/stack.cpp` `Stack::forward()`. Each is in its
   file. Later functions of the same file may stand without it.
+- The sources and tests in the table of docs/components.md are there.
 - A page NAME.zh-CN.md says in Chinese what NAME.md says. Code, formulas, pictures, links and numbers are the same in each
   section; only comments of commands and of YAML are translated.
 - docs/performance.md has at most 200 lines.
@@ -23,6 +26,7 @@ from quote_sources import Problem, definition
 
 WALKS, N_WALKS = "## Four walks", 4
 MOST_LINES = {"docs/performance.md": 200}
+NOT_OURS = {"build", "datasets", "runs"}
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)|<img src=\"([^\"]+)\"")
 HEADING = re.compile(r"^(#+) +(.+)$", re.MULTILINE)
@@ -63,6 +67,16 @@ def problems_of_links(root, page):
             yield f"there is no {link}"
         elif anchor and target.suffix == ".md" and anchor not in anchors_of(target):
             yield f"{link}: the page has no such heading"
+
+
+def problems_of_files(root, page):
+    for word in re.findall(r"`([^`\n]+)`", without_code(page.read_text())):
+        for name in word.split():
+            found = re.fullmatch(r"([\w.\-]+)/[\w./\-]+\.(?:cpp|h|js|py|sh|cmake|yaml)", name)
+            if not found or "NAME" in name or found[1] in NOT_OURS or not (root / found[1]).is_dir():
+                continue
+            if not (root / name).exists():
+                yield f"there is no file {name}"
 
 
 # ---- walks
@@ -106,6 +120,23 @@ def problems_of_walks(root):
                         yield f"a walk names {word} in {path.relative_to(root)}, which has no such function"
             if n_functions == 0:
                 yield f"step {number} of a walk names no file with a function: {' '.join(step.split())[:60]}…"
+
+
+# ---- components
+
+def problems_of_components(root):
+    """Names lack their endings, and a name without a folder is in the folder of the name before it."""
+    for line in (root / "docs/components.md").read_text().splitlines():
+        if not line.startswith("| ") or line.startswith("| component "):
+            continue
+        cells = re.split(r" (?<!\\)\| ", line.strip("| "))
+        for cell, base in ((cells[1], root), (cells[3], root / "tests")):
+            folder = ""
+            for name in cell.split(", "):
+                path = base / (name if "/" in name else folder + name)
+                folder = name[:name.rindex("/") + 1] if "/" in name else folder
+                if not path.exists() and not any(path.with_name(path.name + ending).is_file() for ending in (".h", ".cpp", ".py")):
+                    yield f"'{cells[0][:40]}…' names {path.relative_to(base)}, which is not there"
 
 
 # ---- translations
@@ -175,9 +206,11 @@ def check(root):
         problems.extend(f"{page.relative_to(root)}: {problem}" for problem in found)
     for page in pages_of(root):
         add(page, problems_of_links(root, page))
+        add(page, problems_of_files(root, page))
         if page.name.endswith(".zh-CN.md"):
             add(page, problems_of_translation(root, page))
     add(root / "docs/architecture.md", problems_of_walks(root))
+    add(root / "docs/components.md", problems_of_components(root))
     for name, most in MOST_LINES.items():
         n = len((root / name).read_text().splitlines())
         if n > most:

@@ -80,6 +80,10 @@ class Documents(unittest.TestCase):
         self.expect("docs/glossary.md: architecture.md#the-garden: the page has no such heading",
                     "README.md: there is no docs/modules.md")
 
+    def test_a_file_in_the_text_that_is_not_there(self):
+        self.plant("docs/architecture.md", "`apps/compare.cpp`", "`apps/study.cpp`")
+        self.expect("docs/architecture.md: there is no file apps/study.cpp")
+
     def test_a_page_on_performance_that_tells_stories(self):
         with open(self.root / "docs/performance.md", "a") as page:
             page.write("\nAnother experiment.\n" * 100)
@@ -106,6 +110,14 @@ class Documents(unittest.TestCase):
         self.plant("docs/architecture.md", "**Where a key's limit is**", "Where a key's limit is")
         self.expect("step 1 of a walk names no file with a function: It sees that the directory",
                     "the section '## Four walks' has 3 walks, not 4")
+
+    # ---- components
+
+    def test_a_component_whose_source_or_test_is_not_there(self):
+        self.plant("docs/components.md", "| training/schedule |", "| training/plan |")
+        self.plant("docs/components.md", "| layers/mask_test |", "| layers/masks_test |")
+        self.expect("docs/components.md: 'schedules: constant, linear, cosine, WSD…' names training/plan, which is not there",
+                    "names layers/masks_test, which is not there")
 
     # ---- translations
 
