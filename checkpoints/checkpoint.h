@@ -73,8 +73,7 @@ void load_weights(const TensorSource& source, torch::nn::Module& module, WeightF
 void load_weights(const std::filesystem::path& path, const torch::nn::Module& module);
 
 /// Replaces RUN/model.safetensors (or another file) by the weights of `module`, atomically. A link there is
-/// replaced, not followed. Throws SystemError.
-/// `metadata`: of the file.
+/// replaced, not followed. `metadata` goes to the head of the file. Throws SystemError.
 void save_weights(const std::filesystem::path& path, const torch::nn::Module& module,
                   const StringMap& metadata = {});
 

@@ -32,8 +32,8 @@ struct Origin {
   std::string yaml;     // the comparison file; empty without one
 };
 
-/// How a training ended.
-/// `elsewhere`: it was not trained here, so nothing is known of its training.
+/// How a training ended. A run that ended `elsewhere` was trained outside the comparison, which knows nothing
+/// of its training.
 enum class SeedEnd { all_steps, out_of_time, out_of_patience, interrupted, failed, elsewhere };
 constexpr auto config_names(SeedEnd) {
   return std::to_array<std::string_view>(

@@ -13,7 +13,8 @@
 namespace zoo {
 namespace {
 
-/// Tokens of all rows in a step with proposals: so many, our products compute each by itself.
+/// The most tokens of all rows in a step with proposals. Up to this number our products compute each token
+/// by itself, so a token's logits are the same with and without proposals.
 constexpr int64_t kMostTokensAtOnce = 64;
 
 torch::Tensor indices(const std::vector<int64_t>& values, torch::Device device) {

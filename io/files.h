@@ -19,17 +19,17 @@ bool stays_below(const std::filesystem::path& path);
 /// The most that is read of a file, unless the caller says otherwise: 4 GiB.
 inline constexpr int64_t kMostFileBytes = int64_t{4} << 30;
 
-/// The whole content of a file; where everything is followed, also of a pipe or a terminal. Throws DataError
-/// (missing, a directory, unreadable, not to be followed, another device, which may have no end, or larger
-/// than `most_bytes`, of which nothing is read then, unless it is a pipe).
+/// The whole content of a file. With Follow::everything it may also be a pipe or a terminal. Throws DataError
+/// if the path is missing, a directory, unreadable, not to be followed, or another device, which may have no
+/// end. Throws DataError, too, if the file has more than `most_bytes`; of a file nothing is read then.
 std::string read_file(const std::filesystem::path& path, Follow follow = Follow::everything,
                       int64_t most_bytes = kMostFileBytes);
 
 /// Whether there is anything at `path`, even a link that leads nowhere.
 bool is_there(const std::filesystem::path& path);
 
-/// Whether there is a regular file or a directory at `path`, or where a link at `path` leads. Not if that
-/// cannot be found out.
+/// Whether there is a regular file, or a directory, at `path` or where a link at `path` leads. False if the
+/// system does not tell.
 bool has_file(const std::filesystem::path& path);
 bool has_directory(const std::filesystem::path& path);
 

@@ -131,7 +131,8 @@ class GenerativeModel {
   virtual bool reads_recordings() const { return false; }
 };
 
-/// What a model that finds objects says of its Q object queries, after each of its L decoder layers.
+/// The predictions of a model that finds objects: one for each of its Q object queries, after each of its L
+/// decoder layers.
 struct Detections {
   torch::Tensor logits;  // (L, B, Q, C+1): scores of the classes; the last one stands for "no object"
   torch::Tensor boxes;   // (L, B, Q, 4): centre x, centre y, width, height, as shares of the picture's sides
@@ -143,7 +144,7 @@ class DetectingModel {
   virtual ~DetectingModel() = default;
   /// Reads the fields kImages and kImageSizes of the batch.
   virtual Detections detect(const Batch& batch) = 0;
-  /// Q
+  /// The number Q of object queries.
   virtual int64_t n_queries() const = 0;
 };
 

@@ -34,7 +34,7 @@ RotaryOptions rotary_options(const ModelConfig& config) {
       .divisors(r.divisors);
 }
 
-/// Of the layers with a window.
+/// The rotary options of the layers with a window, which may have a base of their own.
 RotaryOptions local_rotary_options(const ModelConfig& config) {
   return rotary_options(config).theta(*config.rotary.local_theta).scaling(RotaryScaling::none).factor(1);
 }

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Checks includes between folders (scripts/check_rooms.py), modules of JavaScript (scripts/check_pages.py), source code that
-# pages quote (scripts/quote_sources.py) and style (clang-format), and looks for mistakes (clang-tidy).
+# pages quote (scripts/quote_sources.py), papers (scripts/make_papers.py), what pages say of the sources
+# (scripts/check_documents.py) and style (clang-format), and looks for mistakes (clang-tidy).
 # Changes no source. Installs clang-format and clang-tidy into .venv.
 #   scripts/lint.sh            every source: twenty minutes on two cores
 #   scripts/lint.sh FILE...    style and mistakes of these files only
@@ -19,6 +20,8 @@ fi
 scripts/check_rooms.py
 scripts/check_pages.py
 scripts/quote_sources.py
+scripts/make_papers.py
+scripts/check_documents.py
 .venv/bin/clang-format --dry-run -Werror "${files[@]}"
 # Options for what clang lacks: g++'s warnings, precompiled headers and OpenMP header; and the headers as programs outside
 # this repository include them.

@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
-"""Renews docs/tour.md: the source code it quotes, the output of its commands, its pictures.
+"""Renews docs/tour.md and its translations: the source code they quote, the output of their commands, their pictures.
 
   scripts/make_tour.py            trains two small models if they are not trained yet (runs/tour; five minutes on two
-                                  cores), writes code and outputs into the page, and draws docs/images/tour-*.svg
+                                  cores), writes code and outputs into the pages, and draws docs/images/tour-*.svg
   scripts/make_tour.py --check    changes nothing and fails if a command that needs no trained model prints something else
-                                  than the page shows
+                                  than the pages show
 
-Commands stand in the page's blocks ```console, each in a line "$ COMMAND" before its output. They run in the repository's
+Commands stand in the pages' blocks ```console, each in a line "$ COMMAND" before its output. They run in the repository's
 root with build/release, or the folder of $ZOO_PROGRAM, in front of PATH.
 """
 
 import argparse
+import functools
 import json
 import os
 import re
@@ -21,7 +22,7 @@ from pathlib import Path
 import tour_pictures as pictures
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs/tour.md"
+PAGES = sorted(ROOT.glob("docs/tour*.md"))
 IMAGES = ROOT / "docs/images"
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 RUNS = "runs/tour/"
@@ -32,6 +33,7 @@ def program():
     return Path(os.environ.get("ZOO_PROGRAM", ROOT / "build/release/zoo"))
 
 
+@functools.cache
 def output_of(command):
     """What a shell command prints on standard output."""
     environment = {**os.environ, "PATH": f"{program().parent}:{os.environ['PATH']}"}
@@ -59,12 +61,13 @@ def needs_a_run(command):
 
 def check():
     stale = []
-    for block in BLOCK.findall(PAGE.read_text()):
-        for command, shown in commands_of(block):
-            if not needs_a_run(command) and output_of(command) != shown:
-                stale.append(command)
-    for command in stale:
-        print(f"make_tour: docs/tour.md shows another output of: {command}\n"
+    for page in PAGES:
+        for block in BLOCK.findall(page.read_text()):
+            for command, shown in commands_of(block):
+                if not needs_a_run(command) and output_of(command) != shown:
+                    stale.append((page.name, command))
+    for name, command in stale:
+        print(f"make_tour: docs/{name} shows another output of: {command}\n"
               "make_tour: run scripts/make_tour.py", file=sys.stderr)
     return 1 if stale else 0
 
@@ -80,7 +83,8 @@ def write_outputs():
     def renewed(match):
         lines = [f"$ {command}\n{output_of(command)}" for command, _ in commands_of(match[1])]
         return "```console\n" + "".join(lines) + "```"
-    PAGE.write_text(BLOCK.sub(renewed, PAGE.read_text()))
+    for page in PAGES:
+        page.write_text(BLOCK.sub(renewed, page.read_text()))
 
 
 def draw():

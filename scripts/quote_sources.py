@@ -4,7 +4,7 @@
   scripts/quote_sources.py [PAGE…]           fails if a quotation differs from its source
   scripts/quote_sources.py --write [PAGE…]   writes the quotations into the pages
 
-A quotation is the code block that follows one of these lines. PAGE: default README.md and docs/*.md.
+A quotation is the code block that follows one of these lines. PAGE: default README*.md and docs/*.md.
   <!-- quote FILE -->                              the whole file
   <!-- quote FILE NAME -->                         the definition of the function or method NAME
   <!-- quote FILE NAME from "TEXT" to "TEXT" -->   its lines from the first that contains one text to the next that
@@ -27,7 +27,7 @@ class Problem(Exception):
 
 def definition(lines, name):
     """The lines of a definition in clang-format's layout: it begins in column 0 and ends with "}" there."""
-    start = re.compile(rf"^[^\s/#}}].*\b{re.escape(name)}\(")
+    start = re.compile(rf"^(?![\s/#}}]).*\b{re.escape(name)}\(")
     for first, line in enumerate(lines):
         if not start.search(line):
             continue
@@ -90,7 +90,7 @@ def main():
     parser.add_argument("pages", nargs="*")
     arguments = parser.parse_args()
     root = arguments.root
-    pages = [root / name for name in arguments.pages] or [root / "README.md", *sorted(root.glob("docs/*.md"))]
+    pages = [root / name for name in arguments.pages] or [*sorted(root.glob("README*.md")), *sorted(root.glob("docs/*.md"))]
     problems = []
     for page in filter(Path.is_file, pages):
         old, new = renewed(root, page, problems)

@@ -7,7 +7,7 @@
 namespace zoo {
 namespace {
 
-/// Of the rows in one step.
+/// The limits of a number of rows in one step.
 Limits row_limits() { return Limits::between(1, 1 << 20); }
 
 }  // namespace

@@ -66,7 +66,7 @@ std::string_view without_blanks(std::string_view text) {
   return text.substr(std::min(text.find_first_not_of(" \t\n\r\f\v"), text.size()));
 }
 
-/// Puts the tag behind the text of the last message. Returns the text before that.
+/// Puts the tag behind the text of the last message. Returns that text as it was before.
 std::string mark_final_message(Conversation& conversation) {
   auto& messages = conversation["messages"];
   if (messages.empty() || !messages.back().is_object() || !messages.back().contains("content"))
@@ -85,6 +85,8 @@ std::string mark_final_message(Conversation& conversation) {
   return text;
 }
 
+/// Ends the rendered text behind the last message. Where the template took away the blank behind the tag, it
+/// strips its messages, so the blanks at the message's own end go, too.
 void cut_at_tag(std::string& text, const std::string& final_message) {
   const size_t tag = text.rfind(final_tag);
   if (tag == text.npos || text.find(without_blanks(final_message)) == text.npos)

@@ -52,8 +52,8 @@ constexpr auto config_names(Position) {
 /// Initial weights.
 ///   normal          N(0, init_std²), biases 0 (GPT-2, BERT)
 ///   xavier_uniform  Glorot & Bengio 2010, as in "The Annotated Transformer"; embeddings N(0, 1/D)
-///   detr            xavier_uniform, but object queries N(0, 1) and learned positions U(0, 1) (Carion et al.
-///   2020) t5              variances by fan-in, without 1/√Dh in attention (mesh-tensorflow's T5)
+///   detr            xavier_uniform, object queries N(0, 1), learned positions U(0, 1) (Carion et al. 2020)
+///   t5              variances by fan-in, without 1/√Dh in attention (mesh-tensorflow's T5)
 enum class Initialization { normal, xavier_uniform, detr, t5 };
 constexpr auto config_names(Initialization) {
   return std::to_array<std::string_view>({"normal", "xavier_uniform", "detr", "t5"});

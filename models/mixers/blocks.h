@@ -18,7 +18,7 @@ struct BlocksConfig {
 };
 void describe(ConfigVisitor& v, BlocksConfig& c);
 
-/// "blocks".
+/// The type `blocks` of model.attention.
 MixerType blocks_mixer();
 
 }  // namespace zoo

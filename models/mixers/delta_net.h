@@ -73,7 +73,7 @@ class DeltaNetImpl : public QkvProjectionsImpl {
 
 using DeltaNet = MixerHolder<DeltaNetImpl>;
 
-/// "delta".
+/// The type `delta` of model.attention.
 MixerType delta_mixer();
 
 }  // namespace zoo

@@ -14,7 +14,7 @@ struct FixedConfig {
 };
 void describe(ConfigVisitor& v, FixedConfig& c);
 
-/// "fixed".
+/// The type `fixed` of model.attention.
 MixerType fixed_mixer();
 
 }  // namespace zoo

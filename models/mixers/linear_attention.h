@@ -28,7 +28,7 @@ class LinearAttentionImpl : public ProjectedMixerImpl {
 
 using LinearAttention = MixerHolder<LinearAttentionImpl>;
 
-/// "linear".
+/// The type `linear` of model.attention.
 MixerType linear_mixer();
 
 }  // namespace zoo

@@ -81,7 +81,7 @@ class LinformerImpl : public ProjectedMixerImpl {
 
 using Linformer = MixerHolder<LinformerImpl>;
 
-/// "linformer".
+/// The type `linformer` of model.attention.
 MixerType linformer_mixer();
 
 }  // namespace zoo

@@ -56,7 +56,7 @@ class PerformerImpl : public ProjectedMixerImpl {
 
 using Performer = MixerHolder<PerformerImpl>;
 
-/// "performer".
+/// The type `performer` of model.attention.
 MixerType performer_mixer();
 
 }  // namespace zoo

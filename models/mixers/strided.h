@@ -13,7 +13,7 @@ struct StridedConfig {
 };
 void describe(ConfigVisitor& v, StridedConfig& c);
 
-/// "strided".
+/// The type `strided` of model.attention.
 MixerType strided_mixer();
 
 }  // namespace zoo

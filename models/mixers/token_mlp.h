@@ -48,7 +48,7 @@ class TokenMlpImpl : public MixerImpl {
 
 using TokenMlp = MixerHolder<TokenMlpImpl>;
 
-/// "mlp".
+/// The type `mlp` of model.attention.
 MixerType mlp_mixer();
 
 }  // namespace zoo

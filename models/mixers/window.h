@@ -28,7 +28,7 @@ struct WindowConfig {
 };
 void describe(ConfigVisitor& v, WindowConfig& c);
 
-/// "window".
+/// The type `window` of model.attention.
 MixerType window_mixer();
 
 }  // namespace zoo

@@ -48,7 +48,7 @@ class HttpReply {
   virtual void finish() = 0;
   /// Calls `gone` once if the client goes away, or has gone, before the answer is complete.
   virtual void on_gone(std::function<void()> gone) = 0;
-  /// For the log.
+  /// Adds what the log says of this request.
   virtual void note(AccessNote note) = 0;
 };
 
@@ -77,9 +77,9 @@ class HttpServer {
   uint16_t port() const;
   /// Serves until stop() or a signal, and then until all accepted requests are answered.
   void run();
-  /// From any thread: accepted requests are finished, others get 503.
+  /// Accepted requests are finished, others get 503. May be called from any thread.
   void stop();
-  /// From any thread.
+  /// May be called from any thread.
   bool is_stopping() const;
   size_t n_connections() const;
 

@@ -82,12 +82,12 @@ class Quotes(unittest.TestCase):
 
     def test_all_pages_without_a_name(self):
         (self.root / "docs").mkdir()
-        for name in ("README.md", "docs/texts.md", "docs/tour.md"):
+        for name in ("README.md", "README.zh-CN.md", "docs/texts.md", "docs/tour.md"):
             (self.root / name).write_text("<!-- quote a.cpp shorter -->\n```cpp\nold\n```\n")
         done = subprocess.run([sys.executable, ROOT / "scripts/quote_sources.py", "--root", self.root], capture_output=True,
                               text=True)
         self.assertEqual(done.returncode, 1)
-        for name in ("README.md", "docs/texts.md", "docs/tour.md"):
+        for name in ("README.md", "README.zh-CN.md", "docs/texts.md", "docs/tour.md"):
             self.assertIn(f"{name}: a quotation differs", done.stderr)
 
 
