@@ -19,6 +19,7 @@
 
 #include "apps/console/commands.h"
 #include "apps/console/options.h"
+#include "apps/console/run_arguments.h"
 #include "checkpoints/initial_weights.h"
 #include "checkpoints/run.h"
 #include "checkpoints/stored_model.h"

@@ -8,7 +8,7 @@ namespace zoo {
 namespace {
 
 constexpr size_t kMostRank = 64;          // torch's own limit for most operations
-constexpr size_t kMostTensors = 1 << 18;  // the largest models have 1 << 17
+constexpr size_t kMostPickledTensors = 1 << 18;  // the largest models have 1 << 17
 constexpr size_t kLongestKey = 100;       // the name of a storage in a file
 
 /// What a name stands for.
@@ -151,7 +151,7 @@ std::optional<ValueId> made_tensor(PickleValues& values, const std::vector<Value
   auto shape = sizes_of(values, arguments[2]), strides = sizes_of(values, arguments[3]);
   const auto is_negative = is_negated(values, arguments, place_of_marks);
   const bool is_good = offset && shape && strides && is_negative && shape->size() == strides->size();
-  if (!is_good || values.tensors.size() >= kMostTensors) return std::nullopt;
+  if (!is_good || values.tensors.size() >= kMostPickledTensors) return std::nullopt;
   values.tensors.push_back({.storage = storage,
                             .type = type ? type : values.storages[storage].type,
                             .offset = *offset,
