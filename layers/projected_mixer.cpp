@@ -6,9 +6,7 @@
 
 namespace zoo {
 
-ProjectedMixerImpl::ProjectedMixerImpl(const AttentionOptions& options_) : HeadProjectionsImpl(options_) {
-  TORCH_CHECK(!options.shaw_max_distance(), "only Attention has Shaw's vectors");
-}
+ProjectedMixerImpl::ProjectedMixerImpl(const AttentionOptions& options_) : HeadProjectionsImpl(options_) {}
 
 ProjectedMixerImpl::Heads ProjectedMixerImpl::heads_of(const torch::Tensor& x,
                                                        const AttentionContext& context) {

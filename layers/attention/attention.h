@@ -1,19 +1,21 @@
 #pragma once
 // Multi-head attention (Vaswani et al. 2017, section 3.2): Concat(head_1 … head_H) W^O. One module does self-
 // and cross-attention, with grouped-query and multi-query heads. Positions, masks and states are arguments of
-// each call.
+// each call. What other papers change is in classes that derive from it (shaw_attention.h,
+// longformer_attention.h).
 
 #include <memory>
 #include <optional>
+#include <string_view>
 
 #include "layers/attention/head_projections.h"
 #include "layers/attention/scaled_dot_product.h"
 
 namespace zoo {
 
-class AttentionImpl : public HeadProjectionsImpl, public WeightOwner {
+class AttentionImpl : public HeadProjectionsImpl {
  public:
-  /// Throws c10::Error as HeadProjectionsImpl, and for options that do not fit each other.
+  /// Throws c10::Error as HeadProjectionsImpl.
   explicit AttentionImpl(const AttentionOptions& options);
   /// x: (B, T, D) → (B, T, D)
   torch::Tensor forward(const torch::Tensor& x, const AttentionContext& context = {}) override;
@@ -21,30 +23,32 @@ class AttentionImpl : public HeadProjectionsImpl, public WeightOwner {
   /// The keys and values of a memory (B, S, D), for AttentionContext::remembered. `positions` are
   /// AttentionContext::memory_positions.
   std::unique_ptr<MemoryState> remember(const torch::Tensor& memory, const torch::Tensor& positions = {});
-  void visit_weights(const WeightVisitor& visit) const override;
   void pretty_print(std::ostream& stream) const override;
-
-  Linear global_q{nullptr}, global_k{nullptr}, global_v{nullptr};  // as q, k and v; if global_projections
-  torch::Tensor relative_keys, relative_values;                    // (2n+1, Dh)
 
  protected:
   std::shared_ptr<torch::nn::Module> fresh(const std::optional<torch::Device>& device) const override;
+  /// The module's options as pretty_print() shows them.
+  Description description(std::string_view type) const;
+  double scale() const;
+  /// Of weights: 0 in evaluation.
+  double dropout_now() const { return is_training() ? options.dropout() : 0.0; }
+  /// (B, H, T, Dh): attention over the keys of these heads.
+  torch::Tensor mix(const Heads& heads, const AttentionContext& context);
+  /// The same in self-attention.
+  virtual torch::Tensor mix_self(const Heads& heads, const AttentionContext& context);
+  /// The same over all keys that the state has, after it has read these.
+  virtual torch::Tensor mix_with_state(const Heads& heads, const AttentionContext& context);
+  /// The same over the keys of the pattern. x: (B, T, D), of which the heads were made.
+  virtual torch::Tensor mix_pattern(const torch::Tensor& x, const Heads& heads,
+                                    const AttentionContext& context);
 
  private:
   Heads self_heads(const torch::Tensor& x, const AttentionContext& context);
-  double scale() const;
   torch::Tensor cross_attention(const torch::Tensor& x, const AttentionContext& context);
   torch::Tensor project_queries(const torch::Tensor& x);
   KeysAndValues project_memory(const torch::Tensor& memory, const torch::Tensor& positions);
   ScaledDotProductOptions call_options(const AttentionContext& context) const;
-  torch::Tensor mix(const Heads& heads, const AttentionContext& context);
-  torch::Tensor mix_self(const Heads& heads, const AttentionContext& context);
-  torch::Tensor mix_with_state(const Heads& heads, const AttentionContext& context);
-  torch::Tensor mix_pattern(const torch::Tensor& x, const Heads& heads, const AttentionContext& context);
-  torch::Tensor with_global_queries(const torch::Tensor& mixed, const torch::Tensor& x,
-                                    const AttentionContext& context);
   torch::Tensor mix_remembered(const torch::Tensor& queries, const AttentionContext& context);
-  torch::Tensor mix_with_relative_positions(const Heads& heads, const AttentionContext& context);
 };
 
 using Attention = MixerHolder<AttentionImpl>;

@@ -45,15 +45,9 @@ struct AttentionOptions {
   TORCH_ARG(std::optional<double>, softcap) = std::nullopt;
   /// Normalises each head's queries and keys before positions are applied (Qwen3); its size must be Dh.
   TORCH_ARG(std::optional<NormOptions>, qk_norm) = std::nullopt;
-  /// n: adds learned vectors for the relative positions -n … n to keys and values (Shaw et al. 2018), in
-  /// self-attention only. Uses explicit attention instead of the fused kernel.
-  TORCH_ARG(std::optional<int64_t>, shaw_max_distance) = std::nullopt;
   /// The keys that queries see in self-attention, as far as the mask allows; null: all keys. Such an
   /// attention takes no bias, and no mask but causality and lengths.
   TORCH_ARG(std::shared_ptr<const AttentionPattern>, pattern) = nullptr;
-  /// The global queries of a WindowPattern without global_queries have projections of their own, and see all
-  /// keys, which have other projections for them (Longformer, section 3.1).
-  TORCH_ARG(bool, global_projections) = false;
 };
 
 }  // namespace zoo

@@ -31,6 +31,10 @@ std::unique_ptr<KeyValueStorage> new_storage(int64_t n_rows, CacheFormat format,
 
 }  // namespace
 
+KeyValueState& LayerState::key_values() {
+  TORCH_CHECK(false, "this state is not one of keys and values of all tokens");
+}
+
 void LayerState::store_in(CacheFormat format) {
   if (format == CacheFormat::fp32) return;
   throw UsageError(

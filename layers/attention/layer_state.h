@@ -17,10 +17,17 @@
 
 namespace zoo {
 
+class KeyValueState;
+class WindowState;
+
 /// The state of one layer for B rows. Each row has its own number of read tokens.
 class LayerState {
  public:
   virtual ~LayerState() = default;
+  /// This state as the keys and values of all tokens. Throws c10::Error if it is another one.
+  virtual KeyValueState& key_values();
+  /// This state as the keys and values of a window; null if it is another one.
+  virtual WindowState* window() { return nullptr; }
   /// Row i becomes the previous row rows[i]; rows: (B') int64 on the state's device. This reorders and copies
   /// beams, and drops finished rows.
   virtual void reorder(const torch::Tensor& rows) = 0;
@@ -49,6 +56,7 @@ class KeyValueState final : public LayerState {
   KeyValueState(const KeyValueState&) = delete;
   KeyValueState& operator=(const KeyValueState&) = delete;
 
+  KeyValueState& key_values() override { return *this; }
   void store_in(CacheFormat format) override;
   /// Writes the keys (B, K, T, Dh) and values (B, K, T, Dv) of the tokens at `range`. Throws UsageError for a
   /// format other than fp32 on a GPU.

@@ -123,14 +123,14 @@ torch::Tensor pattern_attention(const torch::Tensor& q, const torch::Tensor& k, 
     return over_whole_sequences(q, k, v, call);
   }
   TORCH_CHECK(call.range, "a state needs the positions of the tokens");
-  auto* const window = dynamic_cast<WindowState*>(call.state);
+  auto* const window = call.state->window();
   const bool is_first = call.range->first() == 0;  // no row has read anything before
   if (window) {
     if (!is_first) return over_window(q, k, v, *window, call);
     window->write(k, v, *call.range);
     return over_whole_sequences(q, k, v, call);
   }
-  auto& state = dynamic_cast<KeyValueState&>(*call.state);
+  auto& state = call.state->key_values();
   if (!is_first) return over_all_keys(q, k, v, state, call);
   const auto all = state.extend(k, v, *call.range);
   return over_whole_sequences(q, all.keys, all.values, call);

@@ -18,6 +18,7 @@ namespace zoo {
 class WindowState final : public LayerState {
  public:
   WindowState(int64_t n_rows, Reach reach) : n_rows_(n_rows), reach_(reach) {}
+  WindowState* window() override { return this; }
 
   /// Keys (B, K, S, Dh), values (B, K, S, Dv), and the position of each: (B or 1, S) int64, -1 = empty.
   struct Contents {

@@ -87,17 +87,15 @@ void count_attention(CostAccount& account, std::string name, std::string kind,
                      const AttentionOptions& options, const AttentionShape& shape) {
   const HeadSizes sizes(options);
   const int64_t d_model = sizes.d_model, q_width = sizes.q_width(), kv_width = sizes.kv_width();
-  const bool shaw = options.shaw_max_distance().has_value();
 
   const auto b = static_cast<double>(shape.batch_size), t = static_cast<double>(shape.n_queries),
              s = static_cast<double>(shape.n_keys);
   const auto q = static_cast<double>(d_model * q_width), kv = static_cast<double>(d_model * kv_width);
-  double projections = 2 * b * (t * 2 * q + s * 2 * kv);
-  if (options.global_projections()) projections += 2 * b * s * 2 * kv;
+  const double projections = 2 * b * (t * 2 * q + static_cast<double>(shape.n_key_maps) * s * 2 * kv);
   const auto& pattern = options.pattern();
   const double n_visible = pattern ? static_cast<double>(n_pairs(pattern->bands(shape.n_keys))) : t * s;
-  // QKᵀ and the product with V. Shaw's vectors need each product once more.
-  const double scores = (shaw ? 8 : 4) * b * n_visible * static_cast<double>(q_width);
+  const double scores =
+      2 * static_cast<double>(shape.n_products) * b * n_visible * static_cast<double>(q_width);
   // Attention that is capped goes step by step: tanh and softmax keep their results.
   const double kept_pairs = options.softcap() ? 2 * b * n_visible * static_cast<double>(sizes.n_heads) : 0;
   const auto reach = pattern ? pattern->reach() : std::nullopt;

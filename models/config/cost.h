@@ -102,6 +102,9 @@ struct AttentionShape {
   int64_t batch_size = 1;  // B
   int64_t n_queries = 0;   // T
   int64_t n_keys = 0;      // S
+  /// Products with an element for each pair: QKᵀ and that with V. Shaw's vectors need each once more.
+  int64_t n_products = 2;
+  int64_t n_key_maps = 1;  // how often keys and values are projected: Longformer has maps for global queries
 };
 /// Counts the scores of all T·S pairs, including masked ones, as PyTorch's FlopCounterMode does. Only with a
 /// pattern, it counts the visible pairs alone.

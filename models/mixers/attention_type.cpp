@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "layers/attention/attention.h"
+#include "layers/attention/shaw_attention.h"
 
 namespace zoo {
 
@@ -44,11 +45,15 @@ MixerType attention_type(std::string name, std::string doc,
   type.name = std::move(name);
   type.doc = std::move(doc);
   type.make = [options](const MixerPlace& place) -> std::shared_ptr<MixerImpl> {
+    if (place.model.position == Position::shaw)
+      return ShawAttention(options(place), place.model.relative_max_distance).ptr();
     return Attention(options(place)).ptr();
   };
   type.count = [options](CostAccount& account, std::string path, const MixerPlace& place,
                          const AttentionShape& shape) {
-    count_attention(account, std::move(path), "self-attention", options(place), shape);
+    auto counted = shape;
+    if (place.model.position == Position::shaw) counted.n_products *= 2;
+    count_attention(account, std::move(path), "self-attention", options(place), counted);
   };
   return type;
 }

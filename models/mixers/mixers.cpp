@@ -47,7 +47,6 @@ AttentionOptions self_attention_options(const MixerPlace& place) {
         config.attention_scale.value_or(1 / std::sqrt(static_cast<double>(config.head_width())));
     options.scale(scale / static_cast<double>(place.layer + 1));
   }
-  if (config.position == Position::shaw) options.shaw_max_distance(config.relative_max_distance);
   return options;
 }
 

@@ -1,9 +1,12 @@
 #include "models/mixers/window.h"
 
 #include <memory>
+#include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "layers/attention/longformer_attention.h"
 #include "layers/attention/window_pattern.h"
 #include "models/mixers/attention_type.h"
 
@@ -24,7 +27,7 @@ void describe(ConfigVisitor& v, WindowConfig& c) {
 
 namespace {
 
-std::shared_ptr<const AttentionPattern> window_pattern(const MixerPlace& place) {
+std::shared_ptr<const WindowPattern> window_pattern(const MixerPlace& place) {
   const auto& c = place.selection().as<WindowConfig>();
   auto options = WindowOptions().size(c.size).dilation(c.dilation).global_queries(!c.global_projections);
   if (c.global == GlobalTokens::first) options.n_global(c.n_global);
@@ -55,8 +58,11 @@ void validate_window(const MixerPlace& place, const ComplainAboutMixer& complain
 }
 
 AttentionOptions window_options(const MixerPlace& place) {
-  return options_with(window_pattern(place), place)
-      .global_projections(place.selection().as<WindowConfig>().global_projections);
+  return options_with(window_pattern(place), place);
+}
+
+bool has_global_projections(const MixerPlace& place) {
+  return place.selection().as<WindowConfig>().global_projections;
 }
 
 }  // namespace
@@ -64,6 +70,16 @@ AttentionOptions window_options(const MixerPlace& place) {
 MixerType window_mixer() {
   auto type =
       attention_type("window", "A sliding window, and global tokens (Longformer, Mistral).", window_options);
+  type.make = [make = type.make](const MixerPlace& place) -> std::shared_ptr<MixerImpl> {
+    if (!has_global_projections(place)) return make(place);
+    return LongformerAttention(self_attention_options(place), window_pattern(place)).ptr();
+  };
+  type.count = [count = type.count](CostAccount& account, std::string path, const MixerPlace& place,
+                                    const AttentionShape& shape) {
+    auto counted = shape;
+    if (has_global_projections(place)) counted.n_key_maps = 2;
+    count(account, std::move(path), place, counted);
+  };
   type.complexity = "nwd";
   type.is_local = true;
   type.make_options = options_of<WindowConfig>();

@@ -13,6 +13,7 @@
 #include <torch/utils.h>
 
 #include "layers/attention/position_bias.h"
+#include "layers/attention/shaw_attention.h"
 
 namespace zoo {
 namespace {
@@ -22,16 +23,20 @@ constexpr int64_t kTexts = 2, kTokens = 9, kModel = 24, kHeads = 4;
 AttentionOptions base() { return {kModel, kHeads}; }
 
 // Every variant of the module.
-std::vector<std::pair<std::string, AttentionOptions>> variants() {
-  return {{"separate", base()},
-          {"fused", base().projection(Projection::fused).qkv_bias(false)},
-          {"grouped", base().n_kv_heads(2)},
-          {"multi-query, fused", base().n_kv_heads(1).projection(Projection::fused)},
-          {"one head", AttentionOptions(kModel, 1)},
-          {"head_dim", base().head_dim(10).scale(1.0)},
-          {"qk_norm", base().qk_norm(NormOptions(6).kind(NormKind::rms_norm))},
-          {"shaw", base().shaw_max_distance(3)},
-          {"shaw, grouped", base().shaw_max_distance(3).n_kv_heads(2)}};
+std::vector<std::pair<std::string, std::function<Attention()>>> variants() {
+  const auto plain = [](const AttentionOptions& options) { return [options] { return Attention(options); }; };
+  const auto shaw = [](const AttentionOptions& options) {
+    return [options] { return Attention(std::make_shared<ShawAttentionImpl>(options, 3)); };
+  };
+  return {{"separate", plain(base())},
+          {"fused", plain(base().projection(Projection::fused).qkv_bias(false))},
+          {"grouped", plain(base().n_kv_heads(2))},
+          {"multi-query, fused", plain(base().n_kv_heads(1).projection(Projection::fused))},
+          {"one head", plain(AttentionOptions(kModel, 1))},
+          {"head_dim", plain(base().head_dim(10).scale(1.0))},
+          {"qk_norm", plain(base().qk_norm(NormOptions(6).kind(NormKind::rms_norm)))},
+          {"shaw", shaw(base())},
+          {"shaw, grouped", shaw(base().n_kv_heads(2))}};
 }
 
 // The context that a stack passes to its layers for one kind of positions.
@@ -79,11 +84,11 @@ torch::Tensor run(Attention& attention, const torch::Tensor& x, const PositionKi
 
 // Calls `check` with every variant and every kind of positions that fits it.
 void for_each_attention(const std::function<void(Attention&, const PositionKind&)>& check) {
-  for (const auto& [name, options] : variants()) {
+  for (const auto& [name, make] : variants()) {
     for (const auto& kind : position_kinds()) {
-      Attention attention(options);
+      Attention attention = make();
       if (kind.rotary && attention->head_dim() != 6) continue;
-      if (kind.bias && options.n_heads() != kHeads) continue;
+      if (kind.bias && attention->options.n_heads() != kHeads) continue;
       SCOPED_TRACE(name + ", " + kind.name);
       check(attention, kind);
     }
@@ -223,9 +228,9 @@ TEST(Attention, CrossAttentionReadsTheMemoryOnce) {
 TEST(Attention, OneMemoryServesSeveralRows) {
   torch::manual_seed(10);
   constexpr int64_t kBeams = 3;
-  for (const auto& [name, options] : variants()) {
+  for (const auto& [name, make] : variants()) {
     SCOPED_TRACE(name);
-    Attention attention(options);
+    Attention attention = make();
     const auto memory = torch::randn({kTexts, 5, kModel}), lengths = torch::tensor({5, 2});
     const auto remembered = attention->remember(memory);
     for (const int64_t n_tokens : {1, 4}) {

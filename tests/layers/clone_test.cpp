@@ -13,6 +13,7 @@
 #include <torch/utils.h>
 
 #include "layers/attention/position_bias.h"
+#include "layers/attention/shaw_attention.h"
 #include "layers/transformer_layer.h"
 #include "layers/weights/embedding.h"
 
@@ -69,8 +70,8 @@ std::vector<Sample> samples() {
   list.push_back(sample(Attention(attention), on_x, heads_and_widths + "projection=separate, dropout=0.1)"));
   list.push_back(sample(Attention(AttentionOptions(attention).projection(Projection::fused)), on_x,
                         heads_and_widths + "projection=fused, dropout=0.1)"));
-  list.push_back(sample(Attention(AttentionOptions(attention).shaw_max_distance(3).qk_norm(NormOptions(2))),
-                        on_x, heads_and_widths + "projection=separate, shaw_max_distance=3, dropout=0.1)"));
+  list.push_back(sample(ShawAttention(AttentionOptions(attention).qk_norm(NormOptions(2)), 3), on_x,
+                        "Shaw" + heads_and_widths + "projection=separate, dropout=0.1, max_distance=3)"));
   list.push_back(sample(
       TransformerLayer(layer_with_memory()),
       [x](auto& layer) { return layer(x, {.cross = {.memory = x.flip(1)}}); },

@@ -15,6 +15,7 @@
 
 #include "layers/attention/attention.h"
 #include "layers/attention/position_bias.h"
+#include "layers/attention/shaw_attention.h"
 #include "layers/feed_forward.h"
 #include "layers/transformer_layer.h"
 #include "layers/weights/embedding.h"
@@ -180,7 +181,7 @@ TEST(WeightOwners, VisitEveryRowOnceAndKnowItsUse) {
   using Uses = std::map<WeightUse, int64_t>;
   EXPECT_EQ(visited_rows(*stacked_map()), (Uses{{WeightUse::query, 24}, {WeightUse::hidden, 16}}));
   for (const auto projection : {Projection::separate, Projection::fused}) {
-    Attention attention(AttentionOptions(24, 4).n_kv_heads(2).projection(projection).shaw_max_distance(3));
+    ShawAttention attention(AttentionOptions(24, 4).n_kv_heads(2).projection(projection), 3);
     EXPECT_EQ(visited_rows(*attention), (Uses{{WeightUse::query, 24},
                                               {WeightUse::hidden, 2 * 12},
                                               {WeightUse::residual_output, 24},

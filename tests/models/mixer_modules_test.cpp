@@ -303,7 +303,6 @@ TEST(RunningMixers, OtherMasksAreRefused) {
   });
   EXPECT_THROW(LinearAttention(mixer_heads().dropout(0.1)), c10::Error);
   EXPECT_THROW(LinearAttention(mixer_heads().scale(1)), c10::Error);
-  EXPECT_THROW(LinearAttention(mixer_heads().shaw_max_distance(3)), c10::Error);
   EXPECT_THROW(Performer(PerformerOptions(mixer_heads().dropout(0.1))), c10::Error);
   EXPECT_THROW(DeltaNet(DeltaNetOptions(kMixerWidth, 4).n_key_heads(3)), c10::Error);
 }

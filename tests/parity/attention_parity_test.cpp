@@ -1,7 +1,12 @@
 // Attention against torch.nn.MultiheadAttention, and where that has no counterpart against explicit loops.
 
+#include <functional>
+#include <memory>
+#include <string>
+
 #include "layers/attention/attention.h"
 #include "layers/attention/scaled_dot_product.h"
+#include "layers/attention/shaw_attention.h"
 #include "tests/parity/reference.h"
 
 namespace zoo::testing {
@@ -13,10 +18,13 @@ class AttentionParity : public ReferenceTest {
 
   // Both paths, forwards and backwards.
   void check(const std::string& name, const AttentionOptions& options, const Mask& base = {}) {
+    check_module(name, [&] { return Attention(options); }, base);
+  }
+  void check_module(const std::string& name, const std::function<Attention()>& make, const Mask& base = {}) {
     for (const bool explicit_path : {false, true}) {
       SCOPED_TRACE(name + (explicit_path ? ", explicit" : ", fused"));
       ReferenceCase reference(file(name));
-      Attention attention(options);
+      Attention attention = make();
       reference.load(*attention);
       const auto inputs = reference.names("input/");
       const auto has = [&](const char* input) {
@@ -70,9 +78,9 @@ TEST_F(AttentionParity, GroupedAndMultiQuery) {
 }
 
 TEST_F(AttentionParity, ShawRelativePositions) {
-  const auto options = AttentionOptions(12, 2).shaw_max_distance(3);
-  check("attention_shaw", options);
-  check("attention_shaw_causal", options, Mask::causal());
+  const auto make = [] { return Attention(std::make_shared<ShawAttentionImpl>(AttentionOptions(12, 2), 3)); };
+  check_module("attention_shaw", make);
+  check_module("attention_shaw_causal", make, Mask::causal());
 }
 
 TEST_F(AttentionParity, ScaledDotProductWithValuesOfAnotherWidth) {
