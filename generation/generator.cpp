@@ -314,6 +314,7 @@ std::vector<std::vector<Hypothesis>> Generator::search_by_sampling(const std::ve
     requests.push_back(scheduler.submit(std::move(asked)));
   }
   while (scheduler.step()) {
+    for (const size_t request : requests) scheduler.require(request);
   }
   std::vector<std::vector<Hypothesis>> result;
   for (const size_t request : requests) result.push_back(scheduler.take(request));

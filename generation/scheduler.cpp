@@ -66,6 +66,27 @@ bool Scheduler::step() {
   return true;
 }
 
+/// Does the part of a step that belongs to one request. Its errors end this request only.
+template <class Work>
+void Scheduler::for_request(size_t request, const Work& work) {
+  try {
+    work();
+  } catch (...) {
+    give_up(request, std::current_exception());
+  }
+}
+
+/// The rows of the request leave with let_rows_leave().
+void Scheduler::give_up(size_t request, const std::exception_ptr& problem) {
+  auto& given_up = requests_.at(request);
+  given_up.problem = problem;
+  given_up.n_unfinished = 0;
+  const auto is_of_it = [&](const Waiting& waiting) { return waiting.request == request; };
+  std::erase_if(waiting_, is_of_it);
+  std::erase_if(outgrown_, is_of_it);
+  if (reading_ && reading_->what.request == request) reading_.reset();
+}
+
 std::vector<Hypothesis> Scheduler::take(size_t request) {
   auto outputs = std::move(requests_.at(request).outputs);
   if (!is_finished(request)) {
@@ -113,7 +134,9 @@ std::vector<Proposal> Scheduler::proposals() {
     if (most < 1) continue;
     auto draw = request.asked.draws[row.output];
     draw.position = output.ids.size();
-    result[i] = request.proposers[row.output]->propose({request.asked.prompt, output.ids}, most, draw);
+    for_request(row.request, [&] {
+      result[i] = request.proposers[row.output]->propose({request.asked.prompt, output.ids}, most, draw);
+    });
     output.n_proposed += std::ssize(result[i].tokens);
     is_any = is_any || !result[i].tokens.empty();
   }
@@ -144,20 +167,26 @@ void Scheduler::check_proposals(const std::vector<Proposal>& proposals) {
   int64_t first = 0;
   for (size_t b = 0; b < rows_.size(); ++b) {
     auto& row = rows_[b];
+    const int64_t before = row.n_seen;
     const auto own = logits.narrow(0, first, lengths[b]);
     first += lengths[b];
-    const auto tokens = checked(row, proposals[b], own);
-    const auto logprobs = log_probabilities(own.narrow(0, 0, std::ssize(tokens)), tokens);
-    size_t n_added = 0;
-    while (n_added < tokens.size() && !row.has_ended) {
-      add_token(row, tokens[n_added], logprobs[n_added], own.narrow(0, static_cast<int64_t>(n_added), 1));
-      ++n_added;
-    }
-    kept[b] += static_cast<int64_t>(n_added);
-    requests_.at(row.request).outputs[row.output].n_accepted +=
-        static_cast<int64_t>(std::min(n_added, tokens.size() - 1));
+    for_request(row.request, [&] { add_accepted(row, proposals[b], own); });
+    kept[b] += row.n_seen - before;
   }
   state_.truncate(kept);
+}
+
+/// Adds the accepted tokens of a proposal to its row, and one more.
+void Scheduler::add_accepted(Row& row, const Proposal& proposal, const torch::Tensor& logits) {
+  const auto tokens = checked(row, proposal, logits);
+  const auto logprobs = log_probabilities(logits.narrow(0, 0, std::ssize(tokens)), tokens);
+  size_t n_added = 0;
+  while (n_added < tokens.size() && !row.has_ended) {
+    add_token(row, tokens[n_added], logprobs[n_added], logits.narrow(0, static_cast<int64_t>(n_added), 1));
+    ++n_added;
+  }
+  requests_.at(row.request).outputs[row.output].n_accepted +=
+      static_cast<int64_t>(std::min(n_added, tokens.size() - 1));
 }
 
 /// The accepted tokens of a proposal, and one more. logits: after the newest token and after each proposed
@@ -192,8 +221,9 @@ void Scheduler::add_token(Row& row, int64_t token, double logprob, const torch::
 void Scheduler::read_prompts() {
   for (int64_t n_read = 0; n_read < options_.prompt_piece;) {
     if (!reading_ && !begin_reading()) return;
-    if (!reading_->prompt.is_read()) n_read += reading_->prompt.read();
-    if (!reading_->prompt.is_read()) continue;
+    if (!reading_->prompt.is_read())
+      for_request(reading_->what.request, [&] { n_read += reading_->prompt.read(); });
+    if (!reading_ || !reading_->prompt.is_read()) continue;
     start_rows();
     if (reading_) return;  // no room for all of its outputs
   }
@@ -235,34 +265,58 @@ void Scheduler::start_rows() {
 
 /// Adds a token to each row from number `first` on. logits: of these rows, (n, V) float32.
 void Scheduler::add_tokens(const torch::Tensor& logits, size_t first) {
-  const auto tokens = choose(logits, first);
+  const auto chosen = choose(logits, first);
+  std::vector<int64_t> tokens;
+  for (const auto& token : chosen) tokens.push_back(token.value_or(0));
   const auto logprobs = log_probabilities(logits, tokens);
-  for (size_t i = 0; i < tokens.size(); ++i)
-    add_token(rows_[first + i], tokens[i], logprobs[i], logits.narrow(0, static_cast<int64_t>(i), 1));
+  for (size_t i = 0; i < chosen.size(); ++i) {
+    if (!chosen[i]) continue;
+    for_request(rows_[first + i].request, [&] {
+      add_token(rows_[first + i], tokens[i], logprobs[i], logits.narrow(0, static_cast<int64_t>(i), 1));
+    });
+  }
 }
 
-/// The next token of each row from number `first` on. Rows with the same rules are looked at together.
-std::vector<int64_t> Scheduler::choose(const torch::Tensor& logits, size_t first) const {
+/// The next token of each row from number `first` on; nothing for a row whose request has been given up. Rows
+/// with the same rules are looked at together, and one by one if that fails.
+std::vector<std::optional<int64_t>> Scheduler::choose(const torch::Tensor& logits, size_t first) {
   std::map<const TokenRules*, std::vector<int64_t>> groups;
   for (size_t i = first; i < rows_.size(); ++i)
     groups[requests_.at(rows_[i].request).asked.rules.get()].push_back(static_cast<int64_t>(i - first));
-  std::vector<int64_t> tokens(rows_.size() - first);
-  for (const auto& [rules, members] : groups) {
-    std::vector<SequenceView> views;
-    std::vector<Draw> draws;
-    for (const int64_t i : members) {
-      const auto& row = rows_[first + static_cast<size_t>(i)];
-      const auto& request = requests_.at(row.request);
-      const auto& ids = request.outputs[row.output].ids;
-      views.push_back({request.asked.prompt, ids});
-      draws.push_back(request.asked.draws[row.output]);
-      draws.back().position = ids.size();
-    }
-    const auto some = groups.size() == 1 ? logits : logits.index_select(0, indices(members, logits.device()));
-    const auto chosen = rules->sampler->sample(process(rules->processors, some, views), draws);
+  std::vector<std::optional<int64_t>> tokens(rows_.size() - first);
+  const auto choose_for = [&](const std::vector<int64_t>& members) {
+    const auto chosen = choose_together(logits, first, members);
     for (size_t i = 0; i < members.size(); ++i) tokens[static_cast<size_t>(members[i])] = chosen[i];
+  };
+  for (const auto& [rules, members] : groups) {
+    try {
+      choose_for(members);
+    } catch (...) {
+      for (const int64_t i : members)
+        for_request(rows_[first + static_cast<size_t>(i)].request, [&] { choose_for({i}); });
+    }
   }
   return tokens;
+}
+
+/// The next tokens of rows with the same rules; members: their numbers, counted from `first`.
+std::vector<int64_t> Scheduler::choose_together(const torch::Tensor& logits, size_t first,
+                                                const std::vector<int64_t>& members) const {
+  std::vector<SequenceView> views;
+  std::vector<Draw> draws;
+  for (const int64_t i : members) {
+    const auto& row = rows_[first + static_cast<size_t>(i)];
+    const auto& request = requests_.at(row.request);
+    const auto& ids = request.outputs[row.output].ids;
+    views.push_back({request.asked.prompt, ids});
+    draws.push_back(request.asked.draws[row.output]);
+    draws.back().position = ids.size();
+  }
+  const auto& rules = *requests_.at(rows_[first + static_cast<size_t>(members.front())].request).asked.rules;
+  const auto some = std::ssize(members) == logits.size(0)
+                        ? logits
+                        : logits.index_select(0, indices(members, logits.device()));
+  return rules.sampler->sample(process(rules.processors, some, views), draws);
 }
 
 /// Whether the newest token of a row is its last one.
@@ -277,11 +331,12 @@ bool Scheduler::is_last_token(const Row& row) {
   return decoder.stopped();
 }
 
-/// Rows leave that have ended or outgrow the model.
+/// Rows leave that have ended or outgrow the model, and those of requests that were given up.
 void Scheduler::let_rows_leave() {
   std::vector<int64_t> kept;
   for (size_t i = 0; i < rows_.size(); ++i) {
     const auto& row = rows_[i];
+    if (requests_.at(row.request).problem) continue;
     if (row.has_ended) {
       --requests_.at(row.request).n_unfinished;
     } else if (model_.continues_prompt() && row.n_seen > model_.max_length()) {

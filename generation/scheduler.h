@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <exception>
 #include <functional>
 #include <map>
 #include <memory>
@@ -62,10 +63,17 @@ class Scheduler {
 
   /// Returns the number of the request, counted from 0.
   size_t submit(GenerationRequest request);
-  /// Returns false if there is nothing to do. Throws CheckpointError if the logits are NaN.
+  /// Returns false if there is nothing to do. Throws what the model throws for all rows together. An error of
+  /// one request, such as logits that are NaN after its rules, ends that request only (problem()).
   bool step();
 
   bool is_finished(size_t request) const { return requests_.at(request).n_unfinished == 0; }
+  /// The error that has finished the request; null: none has.
+  const std::exception_ptr& problem(size_t request) const { return requests_.at(request).problem; }
+  /// Throws the error that has finished the request, if there is one.
+  void require(size_t request) const {
+    if (problem(request)) std::rethrow_exception(problem(request));
+  }
   /// One output for each draw, as far as they are generated.
   const std::vector<Hypothesis>& outputs(size_t request) const { return requests_.at(request).outputs; }
   /// Ends and forgets the request. Returns its outputs so far.
@@ -78,6 +86,7 @@ class Scheduler {
     std::vector<ContinuationDecoder> decoders;         // of each output, if there are stop texts
     std::vector<std::unique_ptr<Proposer>> proposers;  // of each output, if there are any
     size_t n_unfinished = 0;
+    std::exception_ptr problem = nullptr;
   };
   /// An output under way.
   struct Row {
@@ -100,13 +109,19 @@ class Scheduler {
   std::vector<Proposal> proposals();
   void check_proposals(const std::vector<Proposal>& proposals);
   std::vector<int64_t> checked(const Row& row, const Proposal& proposal, const torch::Tensor& logits) const;
+  void add_accepted(Row& row, const Proposal& proposal, const torch::Tensor& logits);
   /// logits: after which the token was chosen, (1, V).
   void add_token(Row& row, int64_t token, double logprob, const torch::Tensor& logits);
   void read_prompts();
   bool begin_reading();
   void start_rows();
   void add_tokens(const torch::Tensor& logits, size_t first);
-  std::vector<int64_t> choose(const torch::Tensor& logits, size_t first) const;
+  std::vector<std::optional<int64_t>> choose(const torch::Tensor& logits, size_t first);
+  std::vector<int64_t> choose_together(const torch::Tensor& logits, size_t first,
+                                       const std::vector<int64_t>& members) const;
+  template <class Work>
+  void for_request(size_t request, const Work& work);
+  void give_up(size_t request, const std::exception_ptr& problem);
   bool is_last_token(const Row& row);
   void let_rows_leave();
   void keep_rows(const std::vector<int64_t>& kept);

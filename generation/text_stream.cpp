@@ -34,6 +34,7 @@ const Hypothesis& TextStream::output() const { return state_->scheduler.outputs(
 void TextStream::advance() {
   const InferenceScope scope(*state_->source.model);
   while (state_->scheduler.step()) {
+    state_->scheduler.require(state_->request);
     const auto& ids = output().ids;
     piece_.clear();
     while (state_->n_decoded < ids.size()) piece_ += state_->decoder.push(ids[state_->n_decoded++]);

@@ -295,6 +295,8 @@ bool ModelWorker::deliver(Running& running) {
   bool is_over = true;
   for (auto& part : running.parts) {
     if (part.is_finished) continue;
+    if (scheduler_->problem(part.number)) require_device(model_->model().device());
+    scheduler_->require(part.number);
     part.is_finished = is_late || scheduler_->is_finished(part.number);
     std::optional<CompletionEnd> forced;
     if (part.is_finished)

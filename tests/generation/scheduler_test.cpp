@@ -346,6 +346,68 @@ TEST(Scheduler, AddsATokenToEachOutputWhileItReadsALongPrompt) {
   EXPECT_EQ(scheduler.outputs(second).front().ids.size(), 1U);
 }
 
+/// Fails for sequences with `fails_at` generated tokens.
+class FailsAt final : public LogitsProcessor {
+ public:
+  explicit FailsAt(size_t fails_at) : fails_at_(fails_at) {}
+  torch::Tensor process(const torch::Tensor& logits, std::span<const SequenceView> rows) const override {
+    for (const auto& row : rows)
+      if (row.generated.size() == fails_at_) throw UsageError("this rule fails");
+    return logits;
+  }
+
+ private:
+  size_t fails_at_;
+};
+
+/// Proposes the token 1 twice, and fails at its second call.
+class FailingProposer final : public Proposer {
+ public:
+  Proposal propose(const SequenceView&, int64_t, const Draw&) override {
+    if (n_calls_++ == 1) throw UsageError("this proposer fails");
+    return {.tokens = {1, 1}};
+  }
+
+ private:
+  int n_calls_ = 0;
+};
+
+TEST(Scheduler, AnErrorOfOneRequestEndsThatRequestOnly) {
+  HistoryModel model({.vocab_size = 9, .max_length = 24});
+  Numbers numbers(3);
+  auto asked = varied_requests(12, 9, 20, numbers);
+  const auto alone = each_alone(model, asked, 4);
+  for (const size_t fails_at : {0, 1, 3}) {
+    for (const size_t failing : {0, 5, 11}) {
+      for (const bool in_proposer : {false, true}) {
+        auto with_failure = asked;
+        auto& bad = with_failure[failing];
+        bad.limits = {.max_new_tokens = 9};
+        bad.draws = {Draw(), Draw(), Draw()};
+        if (in_proposer) {
+          bad.make_proposer = [] { return std::make_unique<FailingProposer>(); };
+        } else {
+          LogitsProcessors rules;
+          rules.push_back(std::make_unique<FailsAt>(fails_at));
+          bad.rules = greedy(std::move(rules));
+        }
+        Scheduler scheduler(model, torch::kCPU, {.most_rows = 5, .prompt_piece = 4});
+        for (const auto& request : with_failure) scheduler.submit(request);
+        while (scheduler.step()) {
+        }
+        EXPECT_THROW(scheduler.require(failing), UsageError);
+        EXPECT_TRUE(scheduler.is_finished(failing));
+        scheduler.take(failing);
+        for (size_t i = 0; i < asked.size(); ++i) {
+          if (i == failing) continue;
+          EXPECT_EQ(scheduler.problem(i), nullptr);
+          expect_same({scheduler.take(i)}, {alone[i]}, "request " + std::to_string(i));
+        }
+      }
+    }
+  }
+}
+
 TEST(Scheduler, ForgetsARequestAtAnyTime) {
   HistoryModel model({.vocab_size = 9, .max_length = 24});
   Numbers numbers(2);

@@ -175,6 +175,26 @@ std::shared_ptr<ModelWorker> worker_of(Service& service, const std::string& id) 
   return promise.get_future().get();
 }
 
+TEST_F(Services, ARequestWhoseRulesFailEndsAlone) {
+  const auto one = service();
+  const TextRequest good{.prompts = {"abc"}, .options = sampling(3, 2)};
+  const auto alone = one->complete("writer", good);
+  LongRequest beside;
+  const auto worker = worker_of(*one, "writer");
+  const auto cancellation = worker->complete(LongRequest::request(), beside.listener());
+  beside.begun.get_future().wait();
+  auto overflows = sampling(1, 2);
+  overflows.repetition_penalty = 1e-300;
+  EXPECT_THROW(one->complete("writer", {.prompts = {"abcabc"}, .options = overflows}), Error);
+  const auto together = one->complete("writer", good);
+  for (size_t i = 0; i < alone.outputs.size(); ++i)
+    EXPECT_EQ(together.outputs[i].text, alone.outputs[i].text);
+  EXPECT_EQ(worker->counts().failed, 1);
+  EXPECT_EQ(worker->counts().waiting_or_running, 1) << "the long request goes on";
+  cancellation->request();
+  while (!worker->is_idle()) std::this_thread::yield();
+}
+
 TEST_F(Services, RefusesWhatIsTooMuchAndGoesOnAfterACancellation) {
   LongRequest first;
   const auto one = service({.most_outputs = 3});

@@ -35,8 +35,8 @@ inline std::vector<Hypothesis> written(GenerativeModel& model, const std::vector
   Scheduler scheduler(model, torch::kCPU, options);
   std::vector<size_t> numbers;
   for (const auto& request : asked) numbers.push_back(scheduler.submit(request));
-  while (scheduler.step()) {
-  }
+  while (scheduler.step())
+    for (const size_t number : numbers) scheduler.require(number);
   std::vector<Hypothesis> outputs;
   for (const size_t number : numbers)
     for (auto& output : scheduler.take(number)) outputs.push_back(std::move(output));
