@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 struct Kind : TypeInfo {};
 
 Registry<Kind>& kinds() {
-  static Registry<Kind> types("kind", {{{"reader"}}, {{"writer"}}});
+  static Registry<Kind> types("kind", {{{.name = "reader", .doc = "."}}, {{.name = "writer", .doc = "."}}});
   return types;
 }
 
@@ -70,7 +70,7 @@ TEST(OwnedKeys, OfOthersAreNotWritten) {
 }
 
 TEST(OwnedKeys, ATypeOfAProgramMayUseAll) {
-  if (!kinds().find("drawer")) kinds().add({{"drawer"}});
+  if (!kinds().find("drawer")) kinds().add({{.name = "drawer", .doc = "."}});
   EXPECT_EQ(problem("{kind: drawer, lamps: 1, pens: {length: 4}}"), "");
   EXPECT_THAT(dump_config(Desk{.kind = Selection("drawer")}), HasSubstr("pens:"));
 }
