@@ -29,10 +29,16 @@ bool matches(const Route& route, std::string_view path) {
   return path == route.path;
 }
 
-/// A Host header without its port.
-std::string_view host_name(std::string_view host) {
-  if (host.starts_with('[')) return host.substr(0, host.find(']') + 1);
-  return host.substr(0, host.find(':'));
+/// Whether a Host header names this machine, with or without a port. Names have no case.
+bool is_this_machine(std::string_view host) {
+  const auto lower = ascii_lower(host);
+  for (const std::string_view name : {"localhost", "127.0.0.1", "[::1]"}) {
+    if (!lower.starts_with(name)) continue;
+    const auto rest = std::string_view(lower).substr(name.size());
+    if (rest.empty() || (rest.front() == ':' && rest.find_first_not_of("0123456789", 1) == rest.npos))
+      return true;
+  }
+  return false;
 }
 
 bool is_open_to_all(std::string_view path) { return path == "/" || path == "/health"; }
@@ -78,16 +84,17 @@ std::string Api::name_of_route(const std::string& path) const {
 
 void Api::check_head(const HttpRequest& head) const {
   if (context_.options.hosts == HostNames::of_this_machine) {
-    const auto name = host_name(head.header("host"));
-    if (name != "localhost" && name != "127.0.0.1" && name != "[::1]") {
+    const auto host = head.header("host");
+    if (!is_this_machine(host)) {
       throw ApiError(
-          403, fmt::format("the host '{}' is not this machine: use 127.0.0.1 or localhost", excerpt(name)));
+          403, fmt::format("the host '{}' is not this machine: use 127.0.0.1 or localhost", excerpt(host)));
     }
   }
   if (!key_digest_.empty() && !is_open_to_all(head.path)) {
     const auto sent = head.header("authorization");
-    constexpr std::string_view scheme = "Bearer ";
-    const auto key = sent.starts_with(scheme) ? sent.substr(scheme.size()) : std::string_view();
+    constexpr std::string_view scheme = "bearer ";
+    const bool has_key = ascii_lower(sent.substr(0, scheme.size())) == scheme;
+    const auto key = has_key ? sent.substr(scheme.size()) : std::string_view();
     if (!same_digests(sha256(key), key_digest_))
       throw ApiError(401, "this server wants its key: send the header Authorization: Bearer KEY");
   }

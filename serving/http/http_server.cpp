@@ -94,6 +94,7 @@ class HttpServer::Impl : public std::enable_shared_from_this<HttpServer::Impl> {
   void stop();
   void accept();
   bool make_place();
+  void make_room_for_bodies(const Connection& newest);
   void remove(const std::shared_ptr<Connection>& connection);
   void end_if_done();
 
@@ -125,8 +126,18 @@ class Connection : public std::enable_shared_from_this<Connection> {
   /// Begins with an answer, for a connection that has no place.
   void turn_away();
   void close();
-  /// Whether there is a request, from the end of its head to the last byte of its answer.
-  bool is_busy() const { return is_busy_; }
+  enum class Phase {
+    idle,       // between two requests
+    head,       // the head of a request comes
+    body,       // its body comes
+    waiting,    // it is whole, and its answer is made
+    streaming,  // parts of its answer are sent
+    complete,   // no part of the answer is missing; some may still have to be sent
+    closed
+  };
+  Phase phase() const { return phase_; }
+  /// The most bytes of memory that the body of an unfinished request takes.
+  uint64_t body_bytes() const;
   bool is_turned_away() const { return is_turned_away_; }
 
  private:
@@ -137,6 +148,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void read_request();
   void on_head(error_code problem);
   void read_body();
+  std::string problem_with_body() const;
   void on_body(error_code problem);
   void on_read_problem(error_code problem);
   void handle();
@@ -169,11 +181,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Clock::time_point begin_;
 
   uint64_t number_ = 0;  // of the current request
-  bool is_busy_ = false, is_turned_away_ = false;
-  bool is_open_ = true;
-  bool is_answering_ = false;  // whether an answer was begun
-  bool is_complete_ = false;   // whether all parts of it are there
-  bool is_chunked_ = false, keeps_alive_ = false, is_watching_ = false;
+  Phase phase_ = Phase::idle;
+  bool is_turned_away_ = false, keeps_alive_ = false, is_watching_ = false;
   int status_ = 0;
   AccessNote note_;
   std::function<void()> gone_;
@@ -193,7 +202,8 @@ class Reply final : public HttpReply {
   /// An answer that nobody gives any more.
   ~Reply() override {
     asio::post(server_->context, [connection = connection_, number = number_] {
-      if (connection->number_ == number && !connection->is_complete_) connection->close();
+      if (connection->number_ == number && connection->phase_ != Connection::Phase::complete)
+        connection->close();
     });
   }
 
@@ -251,7 +261,7 @@ Connection::Connection(tcp::socket socket, HttpServer::Impl& server)
 /// Waits for the first byte of the next request.
 void Connection::next_request() {
   if (server_.stopping && number_ > 0 && buffer_.size() == 0) return close();
-  is_busy_ = is_answering_ = is_complete_ = is_chunked_ = false;
+  phase_ = Phase::idle;
   status_ = 0;
   ++number_;
   request_ = {};
@@ -275,6 +285,7 @@ void Connection::next_request() {
 }
 
 void Connection::read_request() {
+  phase_ = Phase::head;
   begin_ = Clock::now();
   stream_.expires_after(server_.options.limits.to_send_request);
   http::async_read_header(
@@ -284,12 +295,13 @@ void Connection::read_request() {
 
 void Connection::on_head(error_code problem) {
   if (problem) return on_read_problem(problem);
-  is_busy_ = true;
   request_ = read_head(parser_->get(), from_this_machine_);
   method_ = request_.method;
   path_ = request_.path;
   keeps_alive_ = parser_->keep_alive();
   if (server_.stopping) return refuse(kUnavailable, "the server is shutting down: ask again when it is back");
+  if (const auto problem_of_body = problem_with_body(); !problem_of_body.empty())
+    return refuse(400, problem_of_body);
   try {
     if (auto answer = server_.handlers.check_head(request_)) {
       keeps_alive_ = keeps_alive_ && parser_->is_done();
@@ -298,6 +310,8 @@ void Connection::on_head(error_code problem) {
   } catch (const std::exception& error) {
     return refuse(500, error.what());
   }
+  phase_ = Phase::body;
+  server_.make_room_for_bodies(*this);
   if (ascii_lower(request_.header("expect")) == "100-continue") {
     static const std::string kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
     asio::async_write(stream_, asio::buffer(kContinue),
@@ -307,6 +321,21 @@ void Connection::on_head(error_code problem) {
     return;
   }
   read_body();
+}
+
+/// Why a body as the head announces it is not read; empty: it is.
+std::string Connection::problem_with_body() const {
+  const auto coding = ascii_lower(request_.header("transfer-encoding"));
+  if (!coding.empty() && coding != "chunked")
+    return fmt::format("the transfer encoding '{}' is not known here: use chunked", excerpt(coding));
+  const bool has_body = !coding.empty() || parser_->content_length().value_or(0) > 0;
+  if (has_body && (method_ == "GET" || method_ == "HEAD"))
+    return fmt::format("a request with {} has no body", method_);
+  return "";
+}
+
+uint64_t Connection::body_bytes() const {
+  return phase_ == Phase::body ? parser_->content_length().value_or(server_.options.limits.body_bytes) : 0;
 }
 
 void Connection::read_body() {
@@ -336,6 +365,7 @@ void Connection::on_read_problem(error_code problem) {
 }
 
 void Connection::handle() {
+  phase_ = Phase::waiting;
   stream_.expires_never();
   watch_client();
   auto reply = std::make_shared<Reply>(shared_from_this(), server_.shared_from_this(), number_);
@@ -349,26 +379,27 @@ void Connection::handle() {
              });
 }
 
-/// Hears when the client closes its end while the answer is made.
+/// Hears when the client closes its end while the answer is made. What the client sends meanwhile is kept: it
+/// is the next request. A client that sends more than a head may have is not watched any longer.
 void Connection::watch_client() {
   if (is_watching_) return;
   is_watching_ = true;
   stream_.socket().async_wait(
       tcp::socket::wait_read, [self = shared_from_this(), number = number_](error_code problem) {
         self->is_watching_ = false;
-        if (problem || !self->is_open_ || self->number_ != number || self->is_complete_) return;
+        if (problem || self->number_ != number || self->phase_ >= Phase::complete) return;
         error_code failed;
-        char byte = 0;
-        const size_t n =
-            self->stream_.socket().receive(asio::buffer(&byte, 1), tcp::socket::message_peek, failed);
-        // Bytes are the next request, which waits; its client is there.
-        if (failed || n == 0) self->client_is_gone();
+        constexpr size_t some_bytes = 4096;
+        const size_t n = self->stream_.socket().receive(self->buffer_.prepare(some_bytes), 0, failed);
+        if (failed || n == 0) return self->client_is_gone();
+        self->buffer_.commit(n);
+        if (self->buffer_.size() < self->server_.options.limits.header_bytes) self->watch_client();
       });
 }
 
 void Connection::client_is_gone() {
-  if (!is_open_) return;
-  status_ = is_answering_ ? status_ : kClientGone;
+  if (phase_ == Phase::closed) return;
+  status_ = phase_ >= Phase::streaming ? status_ : kClientGone;
   close();
 }
 
@@ -383,9 +414,8 @@ http::response<http::string_body> Connection::head_of(const HttpResponse& respon
 }
 
 void Connection::send(uint64_t number, HttpResponse response) {
-  if (number != number_ || !is_open_ || is_complete_) return;
-  is_answering_ = is_complete_ = true;
-  is_busy_ = true;
+  if (number != number_ || phase_ >= Phase::complete) return;
+  phase_ = Phase::complete;
   status_ = response.status;
   if (server_.stopping) keeps_alive_ = false;
   auto head = head_of(response);
@@ -399,8 +429,8 @@ void Connection::send(uint64_t number, HttpResponse response) {
 }
 
 void Connection::begin_stream(uint64_t number, HttpResponse response) {
-  if (number != number_ || !is_open_ || is_answering_) return;
-  is_answering_ = is_chunked_ = true;
+  if (number != number_ || phase_ >= Phase::streaming) return;
+  phase_ = Phase::streaming;
   status_ = response.status;
   if (server_.stopping) keeps_alive_ = false;
   auto head = head_of(response);
@@ -412,19 +442,19 @@ void Connection::begin_stream(uint64_t number, HttpResponse response) {
 }
 
 void Connection::write(uint64_t number, std::string part) {
-  if (number != number_ || !is_open_ || !is_chunked_ || is_complete_ || part.empty()) return;
+  if (number != number_ || phase_ != Phase::streaming || part.empty()) return;
   queue(fmt::format("{:x}\r\n{}\r\n", part.size(), part));
 }
 
 void Connection::finish(uint64_t number) {
-  if (number != number_ || !is_open_ || !is_chunked_ || is_complete_) return;
-  is_complete_ = true;
+  if (number != number_ || phase_ != Phase::streaming) return;
+  phase_ = Phase::complete;
   queue("0\r\n\r\n");
 }
 
 void Connection::on_gone(uint64_t number, std::function<void()> gone) {
-  if (number != number_ || !is_open_) return gone();
-  if (!is_complete_) gone_ = std::move(gone);
+  if (number != number_ || phase_ == Phase::closed) return gone();
+  if (phase_ != Phase::complete) gone_ = std::move(gone);
 }
 
 void Connection::note(uint64_t number, AccessNote note) {
@@ -434,7 +464,7 @@ void Connection::note(uint64_t number, AccessNote note) {
 void Connection::queue(std::string bytes) {
   n_unsent_ += bytes.size();
   unsent_.push_back(std::move(bytes));
-  if (is_chunked_ && n_unsent_ > server_.options.limits.unsent_bytes) return client_is_gone();
+  if (phase_ == Phase::streaming && n_unsent_ > server_.options.limits.unsent_bytes) return client_is_gone();
   if (!is_writing_) write_next();
 }
 
@@ -459,9 +489,9 @@ void Connection::write_next() {
 
 void Connection::on_written(error_code problem) {
   is_writing_ = false;
-  if (problem || !is_open_) return client_is_gone();
+  if (problem || phase_ == Phase::closed) return client_is_gone();
   if (!unsent_.empty()) return write_next();
-  if (is_complete_) return answered();
+  if (phase_ == Phase::complete) return answered();
   stream_.expires_never();
 }
 
@@ -473,7 +503,7 @@ void Connection::answered() {
         {.method = method_, .path = path_, .status = status_, .milliseconds = milliseconds, .note = note_});
   }
   gone_ = nullptr;
-  is_busy_ = false;
+  phase_ = Phase::idle;
   if (!keeps_alive_ || server_.stopping) return close_politely();
   if (is_watching_) {
     error_code ignored;
@@ -484,7 +514,6 @@ void Connection::answered() {
 
 void Connection::refuse(int status, std::string_view message) {
   keeps_alive_ = false;
-  is_answering_ = false;
   send(number_, server_.handlers.problem(status, message));
 }
 
@@ -512,13 +541,13 @@ void Connection::drain() {
 }
 
 void Connection::close() {
-  if (!is_open_) return;
-  is_open_ = false;
-  const bool was_answering = is_busy_;
+  if (phase_ == Phase::closed) return;
+  const bool had_request = phase_ >= Phase::body;
+  phase_ = Phase::closed;
   error_code ignored;
   stream_.socket().close(ignored);
   if (auto gone = std::exchange(gone_, nullptr)) gone();
-  if (was_answering && server_.handlers.log) {
+  if (had_request && server_.handlers.log) {
     server_.handlers.log(
         {.method = method_,
          .path = path_,
@@ -584,16 +613,31 @@ void HttpServer::Impl::accept() {
 }
 
 /// Returns whether one more connection may be added. If all places are taken, closes the oldest connection
-/// without a request.
+/// without a whole request.
 bool HttpServer::Impl::make_place() {
   if (connections.size() - n_refused < options.limits.connections) return true;
   const auto oldest = std::ranges::find_if(connections, [](const auto& connection) {
-    return !connection->is_busy() && !connection->is_turned_away();
+    return connection->phase() < Connection::Phase::waiting && !connection->is_turned_away();
   });
   if (oldest == connections.end()) return false;
   const auto closed = *oldest;
   closed->close();
   return true;
+}
+
+/// Closes the oldest connections whose bodies come, until there is room for that of `newest`, too.
+void HttpServer::Impl::make_room_for_bodies(const Connection& newest) {
+  for (;;) {
+    uint64_t all = 0;
+    for (const auto& connection : connections) all += connection->body_bytes();
+    if (all <= options.limits.all_bodies_bytes) return;
+    const auto oldest = std::ranges::find_if(connections, [&](const auto& connection) {
+      return connection.get() != &newest && connection->body_bytes() > 0;
+    });
+    if (oldest == connections.end()) return;
+    const auto closed = *oldest;
+    closed->close();
+  }
 }
 
 void HttpServer::Impl::remove(const std::shared_ptr<Connection>& connection) {
@@ -615,7 +659,7 @@ void HttpServer::Impl::stop() {
     stopping = true;
     const auto all = connections;  // closing one removes it
     for (const auto& connection : all) {
-      if (!connection->is_busy()) connection->close();
+      if (connection->phase() < Connection::Phase::body) connection->close();
     }
     end_if_done();
   });

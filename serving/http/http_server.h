@@ -16,7 +16,9 @@ namespace zoo {
 struct HttpLimits {
   uint32_t header_bytes = 16 << 10;
   uint64_t body_bytes = 32 << 20;
-  size_t connections = 1024;       // more take the place of one that waits for a request, or get 503
+  /// Of all bodies that still come; more close the oldest of their connections.
+  uint64_t all_bodies_bytes = 512 << 20;
+  size_t connections = 1024;       // more take the place of one without a whole request, or get 503
   size_t unsent_bytes = 16 << 20;  // of a stream whose client reads slowly; more end the connection
   std::chrono::milliseconds to_send_request{60'000};  // from its first byte to its last
   std::chrono::milliseconds to_take_answer{30'000};   // for the next bytes of it

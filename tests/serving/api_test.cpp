@@ -554,6 +554,17 @@ TEST_F(ApiTest, RefusesWhatIsNotForIt) {
   const auto answer = rebound.read_answer();
   EXPECT_EQ(answer.status, 403);
   EXPECT_THAT(answer.error(), HasSubstr("'evil.example' is not this machine"));
+  for (const std::string host :
+       {"127.0.0.1:80:evil", "[::1]evil", "localhost.evil", "localhostevil", "[::1", ""}) {
+    HttpClient other(server_.port());
+    other.send("GET /health HTTP/1.1\r\nHost: " + host + "\r\n\r\n");
+    EXPECT_EQ(other.read_answer().status, 403) << host;
+  }
+  for (const std::string host : {"LocalHost:80", "[::1]:9", "127.0.0.1"}) {
+    HttpClient own(server_.port());
+    own.send("GET /health HTTP/1.1\r\nHost: " + host + "\r\n\r\n");
+    EXPECT_EQ(own.read_answer().status, 200) << host;
+  }
 }
 
 TEST_F(ApiTest, WantsItsKeyForAllButThePageAndTheHealth) {
@@ -565,7 +576,8 @@ TEST_F(ApiTest, WantsItsKeyForAllButThePageAndTheHealth) {
   EXPECT_EQ(client.get("/nothing").status, 401);
   EXPECT_EQ(client.get("/v1/models", "Authorization: Bearer wrong\r\n").status, 401);
   EXPECT_EQ(client.get("/v1/models", "Authorization: secret\r\n").status, 401);
-  EXPECT_EQ(client.get("/v1/models", "Authorization: Bearer secret\r\n").status, 200);
+  for (const std::string scheme : {"Bearer", "bearer", "BEARER"})
+    EXPECT_EQ(client.get("/v1/models", "Authorization: " + scheme + " secret\r\n").status, 200);
 }
 
 TEST_F(ApiTest, DescribesItself) {
@@ -574,6 +586,17 @@ TEST_F(ApiTest, DescribesItself) {
        {"/v1/models", "/v1/models/{id}", "/v1/completions", "/v1/chat/completions", "/v1/embeddings",
         "/tokenize", "/fill", "/predict", "/translate", "/attention", "/health", "/metrics", "/openapi.json"})
     EXPECT_TRUE(description["paths"].contains(path)) << path;
+  // Options of generation are those of the program, with the same limits.
+  for (const char* const request : {"CompletionRequest", "ChatRequest"}) {
+    const auto& options = description["components"]["schemas"][request]["properties"];
+    EXPECT_EQ(options["top_p"]["anyOf"][0],
+              nlohmann::json::parse(R"({"type": "number", "exclusiveMinimum": 0.0, "maximum": 1.0})"));
+    EXPECT_EQ(options["min_tokens"]["anyOf"][0]["maximum"], 4096) << "the server's own limit is narrower";
+    EXPECT_EQ(options["n"]["anyOf"][0]["maximum"], 256);
+    EXPECT_EQ(options["ignore_eos"]["anyOf"][0]["type"], "boolean");
+    EXPECT_FALSE(options.contains("beam")) << "requests have no beams";
+    EXPECT_FALSE(options.contains("weights"));
+  }
 }
 
 TEST_F(ApiTest, CountsForPrometheus) {

@@ -123,6 +123,62 @@ TEST(HttpServer, RefusesWhatIsNoRequest) {
   }
 }
 
+TEST(HttpServer, RefusesBodiesThatItWouldNotReadAsTheyAreMeant) {
+  EchoServer server;
+  for (const std::string head : {"POST / HTTP/1.1\r\nTransfer-Encoding: xchunked\r\n\r\n",
+                                 "POST / HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n",
+                                 "GET / HTTP/1.1\r\nContent-Length: 1\r\n\r\nx",
+                                 "HEAD / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"}) {
+    HttpClient client(server.port());
+    client.send(head);
+    EXPECT_THAT(client.read_until("\r\n\r\n"), HasSubstr("HTTP/1.1 400")) << head;
+  }
+  HttpClient client(server.port());
+  client.send("GET / HTTP/1.1\r\nContent-Length: 0\r\n\r\n");
+  EXPECT_EQ(client.read_answer().status, 200);
+}
+
+TEST(HttpServer, UnfinishedRequestsLeaveRoomForOthers) {
+  EchoServer server({.connections = 3});
+  std::vector<std::unique_ptr<HttpClient>> slow;
+  for (int i = 0; i < 3; ++i) {
+    slow.push_back(std::make_unique<HttpClient>(server.port()));
+    slow.back()->send("POST / HTTP/1.1\r\nContent-Length: 3\r\n\r\na");
+  }
+  HttpClient quick(server.port());
+  quick.begin_post("/", "\"quick\"");
+  EXPECT_EQ(quick.read_answer().body, "\"quick\"");
+  EXPECT_TRUE(slow.front()->is_at_end()) << "the oldest one makes room";
+  slow.back()->send("bc");
+  EXPECT_EQ(slow.back()->read_answer().body, "abc");
+}
+
+TEST(HttpServer, AllBodiesTogetherHaveALimit) {
+  EchoServer server({.body_bytes = 1000, .all_bodies_bytes = 2500});
+  std::vector<std::unique_ptr<HttpClient>> slow;
+  for (int i = 0; i < 3; ++i) {
+    slow.push_back(std::make_unique<HttpClient>(server.port()));
+    slow.back()->send("POST / HTTP/1.1\r\nContent-Length: 1000\r\nExpect: 100-continue\r\n\r\n");
+    slow.back()->read_until("\r\n\r\n");  // the server has read the head
+  }
+  EXPECT_TRUE(slow.front()->is_at_end());
+  for (int i = 1; i < 3; ++i) {
+    slow[i]->send(std::string(1000, 'x'));
+    EXPECT_EQ(slow[i]->read_answer().body.size(), 1000U);
+  }
+}
+
+TEST(HttpServer, NoticesAClientThatSendsMoreAndLeaves) {
+  EchoServer server;
+  std::promise<void> gone;
+  {
+    HttpClient client(server.port());
+    client.send("POST /wait HTTP/1.1\r\nContent-Length: 0\r\n\r\nG");
+    server.waiting()->on_gone([&] { gone.set_value(); });
+  }
+  EXPECT_EQ(gone.get_future().wait_for(std::chrono::seconds(60)), std::future_status::ready);
+}
+
 TEST(HttpServer, RefusesLargeHeadsAndBodies) {
   EchoServer server({.header_bytes = 1000, .body_bytes = 5000});
   HttpClient large(server.port());
