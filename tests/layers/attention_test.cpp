@@ -26,7 +26,9 @@ AttentionOptions base() { return {kModel, kHeads}; }
 std::vector<std::pair<std::string, std::function<Attention()>>> variants() {
   const auto plain = [](const AttentionOptions& options) { return [options] { return Attention(options); }; };
   const auto shaw = [](const AttentionOptions& options) {
-    return [options] { return Attention(std::make_shared<ShawAttentionImpl>(options, 3)); };
+    return [options] {
+      return Attention(std::shared_ptr<AttentionImpl>(std::make_shared<ShawAttentionImpl>(options, 3)));
+    };
   };
   return {{"separate", plain(base())},
           {"fused", plain(base().projection(Projection::fused).qkv_bias(false))},

@@ -78,7 +78,10 @@ TEST_F(AttentionParity, GroupedAndMultiQuery) {
 }
 
 TEST_F(AttentionParity, ShawRelativePositions) {
-  const auto make = [] { return Attention(std::make_shared<ShawAttentionImpl>(AttentionOptions(12, 2), 3)); };
+  const auto make = [] {
+    return Attention(
+        std::shared_ptr<AttentionImpl>(std::make_shared<ShawAttentionImpl>(AttentionOptions(12, 2), 3)));
+  };
   check_module("attention_shaw", make);
   check_module("attention_shaw_causal", make, Mask::causal());
 }
