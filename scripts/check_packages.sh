@@ -21,7 +21,11 @@ for file in "$packages"/*.deb "$packages"/*.tar.gz; do
 done
 
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+leave() {
+  umount -q "$work/bare/proc" "$work/unpacked/proc" || true
+  rm -rf --one-file-system "$work"
+}
+trap leave EXIT
 debootstrap --variant=minbase "$suite" "$work/bare" "$mirror" >"$work/debootstrap.log" 2>&1 || {
   tail -5 "$work/debootstrap.log" >&2
   exit 1
@@ -35,7 +39,9 @@ zoo train /text.txt --set training.steps=3 --set model.n_layers=1 --out /tmp/run
 zoo generate /tmp/run --prompt "It was" --max-new-tokens 8 --seed 1
 TRY
 
+# Programs find what is beside them through /proc.
 cp -a "$work/bare" "$work/unpacked"
+for system in bare unpacked; do mount --bind /proc "$work/$system/proc"; done
 mkdir "$work/unpacked/opt/anywhere"
 tar -xzf "$packages"/*.tar.gz -C "$work/unpacked/opt/anywhere"
 folder=$(cd "$work/unpacked" && echo opt/anywhere/*)

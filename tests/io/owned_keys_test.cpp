@@ -28,8 +28,8 @@ void describe(ConfigVisitor& v, Pens& c) { v.field("length", c.length, "."); }
 struct Desk {
   Selection kind = Selection("reader");
   int64_t width = 1;
-  std::optional<int64_t> lamps;
-  Pens pens;
+  std::optional<int64_t> lamps = {};
+  Pens pens = {};
 };
 void describe(ConfigVisitor& v, Desk& c) {
   v.selection("kind", c.kind, kinds(), ".");
