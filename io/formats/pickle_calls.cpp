@@ -7,9 +7,9 @@
 namespace zoo {
 namespace {
 
-constexpr size_t kMostRank = 64;          // torch's own limit for most operations
+constexpr size_t kMostRank = 64;                 // torch's own limit for most operations
 constexpr size_t kMostPickledTensors = 1 << 18;  // the largest models have 1 << 17
-constexpr size_t kLongestKey = 100;       // the name of a storage in a file
+constexpr size_t kLongestKey = 100;              // the name of a storage in a file
 
 /// What a name stands for.
 enum class Callee {
