@@ -169,7 +169,7 @@ def program(*arguments):
 
 
 def keys_of(config):
-    """The keys of `model`, with those that are left out."""
+    """The keys of `model` that its family has, with the values of those that are left out."""
     import yaml
 
     done = program("config", config)
@@ -182,7 +182,7 @@ def keys_of(config):
         "n_decoder_layers": model["n_layers"], "qkv_bias": model["bias"], "out_bias": model["bias"],
         "ff_bias": model["bias"],
     }  # fmt: skip
-    model |= {key: value for key, value in defaults.items() if model[key] is None}
+    model |= {key: value for key, value in defaults.items() if key in model and model[key] is None}
     if model["attention_scale"] is None:
         model["attention_scale"] = model["head_dim"] ** -0.5
     model["task"] = experiment["task"]["type"] if isinstance(experiment["task"], dict) else experiment["task"]
