@@ -38,6 +38,7 @@ void append_passages(const TokensToScore& text, size_t number, const GenerativeM
   auto seen = text.prompt;
   shorten(seen, limit);
   for (size_t first = 0; first < text.ids.size();) {
+    TORCH_CHECK(std::ssize(seen) <= limit, "a text has to leave room for its next token");
     const size_t room = static_cast<size_t>(limit) + 1 - seen.size();
     const auto rest = std::span(text.ids).subspan(first);
     const auto ids = rest.first(std::min(rest.size(), room));

@@ -15,7 +15,6 @@ struct HttpRequest {
   std::string path;    // of the target, as it was sent, without the query: "/v1/models"
   std::map<std::string, std::string> headers = {};  // names in lower case
   std::string body = {};
-  bool from_this_machine = false;  // whether the connection comes from the loopback
 
   /// The value of a header, "" if there is none. `name` in lower case.
   std::string_view header(const std::string& name) const {

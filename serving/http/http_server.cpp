@@ -45,12 +45,11 @@ constexpr size_t kMostDrained = size_t{1} << 20;  // bytes of a refused body tha
 
 std::string_view as_view(beast::string_view text) { return {text.data(), text.size()}; }
 
-HttpRequest read_head(const http::request<http::string_body>& message, bool from_this_machine) {
+HttpRequest read_head(const http::request<http::string_body>& message) {
   HttpRequest request;
   request.method = as_view(message.method_string());
   const auto target = as_view(message.target());
   request.path = target.substr(0, target.find_first_of("?#"));
-  request.from_this_machine = from_this_machine;
   for (const auto& field : message) {
     auto& value = request.headers[ascii_lower(as_view(field.name_string()))];
     if (!value.empty()) value += ", ";
@@ -177,7 +176,6 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::optional<http::request_parser<http::string_body>> parser_;
   HttpRequest request_;        // until it is handed over
   std::string method_, path_;  // of it
-  bool from_this_machine_ = false;
   Clock::time_point begin_;
 
   uint64_t number_ = 0;  // of the current request
@@ -253,8 +251,6 @@ class Reply final : public HttpReply {
 Connection::Connection(tcp::socket socket, HttpServer::Impl& server)
     : server_(server), stream_(std::move(socket)), begin_(Clock::now()) {
   error_code ignored;
-  const auto remote = stream_.socket().remote_endpoint(ignored);
-  from_this_machine_ = !ignored && remote.address().is_loopback();
   stream_.socket().set_option(tcp::no_delay(true), ignored);
 }
 
@@ -295,7 +291,7 @@ void Connection::read_request() {
 
 void Connection::on_head(error_code problem) {
   if (problem) return on_read_problem(problem);
-  request_ = read_head(parser_->get(), from_this_machine_);
+  request_ = read_head(parser_->get());
   method_ = request_.method;
   path_ = request_.path;
   keeps_alive_ = parser_->keep_alive();
@@ -590,6 +586,7 @@ void HttpServer::Impl::wait_for_signals() {
 }
 
 void HttpServer::Impl::accept() {
+  if (!acceptor.is_open()) return;  // closed while a connection was being accepted
   acceptor.async_accept([this](error_code problem, tcp::socket socket) {
     if (problem == asio::error::operation_aborted) return;
     if (problem) {  // too many open files: wait for some to be closed

@@ -26,7 +26,7 @@ TEST(LabelMetrics, AveragePrecisionTakesEqualScoresTogether) {
   EXPECT_DOUBLE_EQ(average_precision(doubles({0.5, 0.5}), doubles({1, 0})), 0.5);
   EXPECT_DOUBLE_EQ(average_precision(doubles({0.5, 0.4}), doubles({0, 0})), 0);
   const double nan = std::numeric_limits<double>::quiet_NaN();
-  average_precision(doubles({nan, nan}), doubles({1, 0}));  // ends
+  EXPECT_GT(average_precision(doubles({nan, nan}), doubles({1, 0})), 0) << "it ends";
 }
 
 TEST(LabelMetrics, LabelsThatNeverOccurCountAsZero) {
