@@ -586,6 +586,7 @@ void HttpServer::Impl::wait_for_signals() {
 }
 
 void HttpServer::Impl::accept() {
+  if (!acceptor.is_open()) return;  // closed while a connection was being accepted
   acceptor.async_accept([this](error_code problem, tcp::socket socket) {
     if (problem == asio::error::operation_aborted) return;
     if (problem) {  // too many open files: wait for some to be closed

@@ -5,8 +5,6 @@
 #include <zlib.h>
 
 #include <limits>
-#include <memory>
-#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -14,10 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "serving/api/token_json.h"
-#include "serving/http/http_server.h"
-#include "serving/service.h"
-#include "tests/serving/http_client.h"
-#include "tests/serving/small_runs.h"
+#include "tests/serving/api_server.h"
 #include "tokenizers/subwords/specification.h"
 #include "tokenizers/tokenizer.h"
 
@@ -28,84 +23,10 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using Json = nlohmann::json;
 using testing::Answer;
+using testing::ApiServer;
+using testing::ApiTest;
+using testing::events;
 using testing::HttpClient;
-using testing::SmallRuns;
-
-/// A server of small models on a free port.
-class Server {
- public:
-  Server(Service& service, ApiOptions options = {}, HttpLimits limits = {})
-      : api_(service, std::move(options)), server_({.port = 0, .limits = limits}, handlers()) {
-    thread_ = std::thread([this] { server_.run(); });
-  }
-  ~Server() {
-    server_.stop();
-    thread_.join();
-  }
-
-  uint16_t port() const { return server_.port(); }
-  HttpServer& http() { return server_; }
-  std::vector<AccessRecord> log() const {
-    const std::scoped_lock lock(mutex_);
-    return log_;
-  }
-
- private:
-  HttpHandlers handlers() {
-    auto handlers = api_.handlers();
-    handlers.log = [this, count = handlers.log](const AccessRecord& record) {
-      count(record);
-      const std::scoped_lock lock(mutex_);
-      log_.push_back(record);
-    };
-    return handlers;
-  }
-
-  Api api_;
-  mutable std::mutex mutex_;
-  std::vector<AccessRecord> log_;
-  HttpServer server_;
-  std::thread thread_;
-};
-
-class ApiTest : public ::testing::Test {
- protected:
-  static void SetUpTestSuite() {
-    runs_ = std::make_unique<SmallRuns>();
-    ServiceOptions options;
-    for (const auto& path : {runs_->writer(), runs_->translator(), runs_->filler(), runs_->classifier()})
-      options.models.push_back({.id = path.filename().string(), .path = path});
-    service_ = std::make_unique<Service>(std::move(options));
-  }
-  static void TearDownTestSuite() {
-    service_.reset();
-    runs_.reset();
-  }
-
-  static Json completion(Json more = Json::object()) {
-    Json body{{"model", "writer"}, {"prompt", "abc"}, {"max_tokens", 8}, {"seed", 4}};
-    body.update(more);
-    return body;
-  }
-  Answer complete(Json more) { return HttpClient(server_.port()).post("/v1/completions", completion(more)); }
-
-  static inline std::unique_ptr<SmallRuns> runs_;
-  static inline std::unique_ptr<Service> service_;
-  Server server_{*service_};
-};
-
-/// The JSON of a stream's events; "[DONE]" at its end.
-std::vector<Json> events(const std::string& body) {
-  std::vector<Json> result;
-  for (size_t at = 0; at < body.size();) {
-    const size_t end = body.find("\n\n", at);
-    EXPECT_EQ(body.substr(at, 6), "data: ");
-    const auto data = body.substr(at + 6, end - at - 6);
-    result.push_back(data == "[DONE]" ? Json(data) : Json::parse(data));
-    at = end + 2;
-  }
-  return result;
-}
 
 TEST_F(ApiTest, TellsItsHealthAndItsModels) {
   HttpClient client(server_.port());
@@ -567,8 +488,33 @@ TEST_F(ApiTest, RefusesWhatIsNotForIt) {
   }
 }
 
+TEST_F(ApiTest, AnswersHeadLikeGetWithoutABody) {
+  HttpClient client(server_.port());
+  for (const char* const path :
+       {"/health", "/v1/models", "/openapi.json", "/", "/nothing", "/v1/completions"}) {
+    const auto get = client.get(path);
+    client.send(std::string("HEAD ") + path + " HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    const auto head = client.read_until("\r\n\r\n");
+    EXPECT_EQ(head.substr(0, head.find("\r\n")), get.head.substr(0, get.head.find("\r\n"))) << path;
+    EXPECT_THAT(head, HasSubstr("Content-Type: ")) << path;
+  }
+  EXPECT_EQ(client.get("/health").json()["status"], "ok");  // nothing was left in the connection
+}
+
+TEST_F(ApiTest, RepeatedHeadersAddNoRights) {
+  ApiServer locked(*service_, {.api_key = "secret"});
+  HttpClient client(locked.port());
+  EXPECT_EQ(
+      client.get("/v1/models", "Authorization: Bearer wrong\r\nAuthorization: Bearer secret\r\n").status,
+      401);
+  EXPECT_EQ(
+      client.get("/v1/models", "Authorization: Bearer secret\r\nAuthorization: Bearer wrong\r\n").status,
+      401);
+  EXPECT_EQ(client.get("/health", "Host: evil.example\r\n").status, 403);  // beside localhost
+}
+
 TEST_F(ApiTest, WantsItsKeyForAllButThePageAndTheHealth) {
-  Server locked(*service_, {.api_key = "secret"});
+  ApiServer locked(*service_, {.api_key = "secret"});
   HttpClient client(locked.port());
   EXPECT_EQ(client.get("/health").status, 200);
   EXPECT_THAT(client.get("/").head, HasSubstr("Content-Security-Policy: default-src 'none'"));

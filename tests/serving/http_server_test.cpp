@@ -23,6 +23,10 @@ using ::testing::HasSubstr;
 using testing::HttpClient;
 using testing::message_of;
 
+constexpr const char* kText = "some text";
+/// Long enough for any machine.
+constexpr std::chrono::minutes kLongest(5);
+
 /// A server that sends bodies back, and does what paths say.
 class EchoServer {
  public:
@@ -38,6 +42,7 @@ class EchoServer {
   }
   uint16_t port() const { return server_.port(); }
   HttpServer& http() { return server_; }
+  int n_handled() const { return n_handled_; }
   /// The newest request of the path /wait.
   std::shared_ptr<HttpReply> waiting() {
     for (;;) {
@@ -49,9 +54,16 @@ class EchoServer {
 
  private:
   HttpHandlers handlers() {
-    return {.check_head = [](const HttpRequest&) -> std::optional<HttpResponse> { return std::nullopt; },
+    return {.check_head = [](const HttpRequest& head) -> std::optional<HttpResponse> {
+              if (head.path == "/refused") return HttpResponse{.status = 403, .body = "no"};
+              return std::nullopt;
+            },
             .handle =
                 [this](HttpRequest request, std::shared_ptr<HttpReply> reply) {
+                  ++n_handled_;
+                  if (request.path == "/text") return reply->send({.body = kText});
+                  if (request.path == "/header")
+                    return reply->send({.body = std::string(request.header("x-a"))});
                   if (request.path == "/throw") throw DataError("thrown");
                   if (request.path == "/wait") {
                     const std::scoped_lock lock(mutex_);
@@ -70,6 +82,7 @@ class EchoServer {
 
   std::mutex mutex_;
   std::shared_ptr<HttpReply> waiting_;
+  std::atomic<int> n_handled_ = 0;
   HttpServer server_;
   std::thread thread_;
 };
@@ -224,7 +237,7 @@ TEST(HttpServer, AReaderThatTakesNothingIsCutOff) {
   reply->begin({});
   reply->on_gone([&] { gone.set_value(); });
   for (int i = 0; i < 64; ++i) reply->write(std::string(1 << 20, 'x'));
-  gone.get_future().wait();
+  EXPECT_EQ(gone.get_future().wait_for(kLongest), std::future_status::ready);
 }
 
 TEST(HttpServer, HearsThatAClientIsGone) {
@@ -235,7 +248,7 @@ TEST(HttpServer, HearsThatAClientIsGone) {
   std::promise<void> gone;
   reply->on_gone([&] { gone.set_value(); });
   client.close();
-  gone.get_future().wait();
+  EXPECT_EQ(gone.get_future().wait_for(kLongest), std::future_status::ready);
   reply->send({.body = "too late"});
 }
 
@@ -314,6 +327,145 @@ TEST(HttpServer, FinishesWhatItAcceptedBeforeItStops) {
   streaming.close();
   stopping.join();
   EXPECT_FALSE(HttpClient(server.port()).is_connected());
+}
+
+TEST(HttpServer, HeadHasTheHeadOfGetAlone) {
+  EchoServer server;
+  HttpClient client(server.port());
+  const auto get = client.get("/text");
+  EXPECT_EQ(get.body, kText);
+  for (int round = 0; round < 2; ++round) {
+    client.send("HEAD /text HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    EXPECT_EQ(client.read_until("\r\n\r\n"), get.head);
+  }
+  // What refuses a request has no body either.
+  client.send("HEAD /refused HTTP/1.1\r\n\r\n");
+  EXPECT_THAT(client.read_until("\r\n\r\n"), HasSubstr("403 Forbidden\r\n"));
+  EXPECT_EQ(client.get("/text").body, kText);
+  // It has no body, and what would be one is no request.
+  client.send("HEAD /text HTTP/1.1\r\nContent-Length: 9\r\n\r\nGET /text");
+  EXPECT_THAT(client.read_until("\r\n\r\n"), HasSubstr("400 Bad Request\r\n"));
+  EXPECT_TRUE(client.is_at_end());
+}
+
+TEST(HttpServer, RepeatedHeadersAreAList) {
+  EchoServer server;
+  HttpClient client(server.port());
+  EXPECT_EQ(client.get("/header", "X-A: 1\r\nx-a:   2, 3\r\nX-B: 9\r\nX-A: 4\r\n").body, "1, 2, 3, 4");
+  EXPECT_EQ(client.get("/header", "X-A:\r\nX-A: 1\r\n").body, "1");
+  for (const char* const lengths :
+       {"Content-Length: 3\r\nContent-Length: 4\r\n", "Content-Length: 3, 4\r\n"}) {
+    HttpClient unsure(server.port());
+    unsure.send(fmt::format("POST / HTTP/1.1\r\n{}\r\nabcd", lengths));
+    EXPECT_EQ(unsure.read_answer().status, 400) << lengths;
+    EXPECT_TRUE(unsure.is_at_end());
+  }
+}
+
+TEST(HttpServer, TheUnreadBodyOfARefusedRequestIsNoRequest) {
+  EchoServer server;
+  const std::string hidden = "GET /text HTTP/1.1\r\n\r\n";
+  for (const std::string& body :
+       {fmt::format("Content-Length: {}\r\n\r\n{}", hidden.size(), hidden),
+        "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + hidden, "Content-Length: 100000\r\n\r\n" + hidden}) {
+    HttpClient client(server.port());
+    client.send("POST /refused HTTP/1.1\r\n" + body);
+    const auto answer = client.read_answer();
+    EXPECT_EQ(answer.status, 403);
+    EXPECT_EQ(answer.body, "no");
+    EXPECT_THAT(answer.head, HasSubstr("Connection: close\r\n"));
+    EXPECT_TRUE(client.is_at_end()) << body;
+  }
+  EXPECT_EQ(server.n_handled(), 0);
+  // Without a body the connection stays.
+  HttpClient client(server.port());
+  for (int round = 0; round < 2; ++round) {
+    const auto answer = client.get("/refused");
+    EXPECT_EQ(answer.status, 403);
+    EXPECT_THAT(answer.head, ::testing::Not(HasSubstr("Connection:")));
+  }
+  EXPECT_EQ(client.get("/text").body, kText);
+}
+
+TEST(HttpServer, TheRestOfALargeBodyDoesNotHideTheAnswer) {
+  EchoServer server({.body_bytes = 1000});
+  HttpClient client(server.port());
+  client.begin_post("/", std::string(500'000, 'x'));
+  EXPECT_EQ(client.read_answer().status, 413);
+  HttpClient refused(server.port());
+  refused.begin_post("/refused", std::string(900, 'x'));
+  EXPECT_EQ(refused.read_answer().status, 403);
+}
+
+TEST(HttpServer, ConnectionsCloseWhenTheirClientsSaySo) {
+  EchoServer server;
+  const std::string close = "Connection: close\r\n";
+  for (const std::string& head :
+       {"GET /text HTTP/1.1\r\n" + close, std::string("GET /text HTTP/1.1\r\nconnection: Close\r\n"),
+        std::string("GET /text HTTP/1.0\r\n"), "GET /refused HTTP/1.1\r\n" + close}) {
+    const int n_before = server.n_handled();
+    HttpClient client(server.port());
+    client.send(head + "\r\nGET /text HTTP/1.1\r\n\r\n");  // nobody answers the second one
+    const auto answer = client.read_answer();
+    EXPECT_NE(answer.status, 0);
+    EXPECT_THAT(answer.head, HasSubstr(close)) << head;
+    EXPECT_TRUE(client.is_at_end()) << head;
+    EXPECT_LE(server.n_handled(), n_before + 1);
+  }
+  HttpClient streaming(server.port());
+  streaming.send("GET /wait HTTP/1.1\r\n" + close + "\r\n");
+  const auto stream = server.waiting();
+  stream->begin({});
+  stream->write("ab");
+  stream->finish();
+  const auto answer = streaming.read_answer();
+  EXPECT_EQ(answer.body, "ab");
+  EXPECT_THAT(answer.head, HasSubstr(close));
+  EXPECT_TRUE(streaming.is_at_end());
+  HttpClient open(server.port());
+  EXPECT_THAT(open.get("/text").head, ::testing::Not(HasSubstr("Connection:")));
+}
+
+// The server closes its door while somebody comes in.
+TEST(HttpServer, StopsWhileAClientComes) {
+  for (int round = 0; round < 300; ++round) {
+    EchoServer server;
+    const HttpClient client(server.port());
+    EXPECT_TRUE(client.is_connected());
+  }
+}
+
+TEST(HttpServer, AnswersSayThatTheServerStops) {
+  EchoServer server;
+  const std::string close = "Connection: close\r\n";
+  std::vector<std::unique_ptr<HttpClient>> clients;
+  std::vector<std::shared_ptr<HttpReply>> replies;
+  for (const std::string& header : {std::string(), close, std::string()}) {
+    clients.push_back(std::make_unique<HttpClient>(server.port()));
+    clients.back()->send("GET /wait HTTP/1.1\r\n" + header + "\r\n");
+    replies.push_back(server.waiting());
+  }
+  std::thread stopping([&] { server.stop(); });
+  while (!server.http().is_stopping()) std::this_thread::yield();
+  HttpClient late(server.port());
+  const auto refused = late.get("/text");
+  EXPECT_EQ(refused.status, 503);
+  EXPECT_THAT(refused.head, HasSubstr(close));
+  replies[0]->send({.body = "done"});
+  replies[1]->send({.body = "done"});
+  replies[2]->begin({});
+  replies[2]->write("do");
+  replies[2]->write("ne");
+  replies[2]->finish();
+  for (const auto& client : clients) {
+    const auto answer = client->read_answer();
+    EXPECT_EQ(answer.body, "done");
+    EXPECT_THAT(answer.head, HasSubstr(close));
+    EXPECT_TRUE(client->is_at_end());
+    client->close();
+  }
+  late.close();
+  stopping.join();
 }
 
 TEST(HttpServer, SaysIfItCannotListen) {
