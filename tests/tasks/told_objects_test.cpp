@@ -199,6 +199,52 @@ TEST(DetectionMetrics, AnOverlapOfExactlyTheThresholdCounts) {
   EXPECT_DOUBLE_EQ(of_height(3.99).precision_50, 0);
 }
 
+// Of category 0 there are two objects. The first and the third of three detections find them: up to a recall
+// of 1/2 the precision is 1, and 2/3 beyond it. Category 1 has one object, which is found.
+TEST(DetectionMetrics, AreMeansOverRecallsAndCategories) {
+  const Box here{0, 0, 10, 10}, there{50, 50, 10, 10}, nowhere{100, 100, 10, 10};
+  const std::vector<AnnotatedObject> marked = {{.image = 0, .category = 0, .box = here, .area = 100},
+                                               {.image = 1, .category = 0, .box = there, .area = 100},
+                                               {.image = 1, .category = 1, .box = here, .area = 100}};
+  const std::vector<DetectedObject> detected = {{.image = 1, .category = 0, .box = there, .score = 0.7},
+                                                {.image = 0, .category = 0, .box = here, .score = 0.9},
+                                                {.image = 1, .category = 0, .box = nowhere, .score = 0.8},
+                                                {.image = 1, .category = 1, .box = here, .score = 0.1},
+                                                {.image = 0, .category = 5, .box = here, .score = 1.0}};
+  const auto m = detection_metrics(marked, detected);
+  const double of_first = (51 + 50 * 2.0 / 3) / 101;  // of the recalls 0, 0.01, … 1
+  ASSERT_EQ(m.categories.size(), 2U);
+  EXPECT_NEAR(m.categories[0].precision, of_first, 1e-9);
+  EXPECT_NEAR(m.categories[1].precision, 1, 1e-9);
+  EXPECT_NEAR(m.precision, (of_first + 1) / 2, 1e-9);
+  EXPECT_NEAR(m.precision_50, m.precision, 1e-12) << "the boxes are exact";
+  EXPECT_NEAR(m.precision_small, m.precision, 1e-12);
+  EXPECT_EQ(m.precision_large, -1);
+  // With one detection of an image, the wrong one of image 1 is in the way.
+  EXPECT_NEAR(m.recall_1, (1.0 / 2 + 1) / 2, 1e-9);
+  EXPECT_NEAR(m.recall_10, 1, 1e-9);
+  EXPECT_NEAR(m.recall_100, 1, 1e-9);
+}
+
+// An object is found once: a second detection of it is wrong. A crowd may be found often, and never counts.
+TEST(DetectionMetrics, AnObjectIsFoundOnce) {
+  const Box here{0, 0, 10, 10}, crowd{50, 50, 40, 40};
+  const std::vector<AnnotatedObject> marked = {
+      {.image = 0, .category = 0, .box = here, .area = 100},
+      {.image = 0, .category = 0, .box = crowd, .area = 1600, .is_crowd = true}};
+  std::vector<DetectedObject> detected = {{.image = 0, .category = 0, .box = {55, 55, 10, 10}, .score = 0.95},
+                                          {.image = 0, .category = 0, .box = {60, 60, 10, 10}, .score = 0.92},
+                                          {.image = 0, .category = 0, .box = here, .score = 0.9},
+                                          {.image = 0, .category = 0, .box = here, .score = 0.8}};
+  EXPECT_NEAR(detection_metrics(marked, detected).precision, 1, 1e-9);
+  detected.back().score = 0.99;  // before the crowd's: still the object is found first
+  EXPECT_NEAR(detection_metrics(marked, detected).precision, 1, 1e-9);
+  detected.push_back({.image = 0, .category = 0, .box = {10, 10, 10, 10}, .score = 0.999});
+  EXPECT_NEAR(detection_metrics(marked, detected).precision, 0.5, 1e-9);
+  EXPECT_EQ(detection_metrics({}, detected).precision, -1);
+  EXPECT_NEAR(detection_metrics(marked, {}).precision, 0, 1e-12);
+}
+
 // Small objects end at 32², medium ones at 96²; both ends belong to both.
 TEST(DetectionMetrics, AreasAreToldApartByTheAreaOfTheObject) {
   const auto found = [](double area) {
