@@ -21,6 +21,14 @@ namespace fs = std::filesystem;
 
 TrainOptions resuming(const fs::path& run) { return {.run_dir = run, .existing = ExistingRun::resume}; }
 
+/// The newest state of a training without what depends on the machine.
+nlohmann::json timeless_state(const fs::path& run) {
+  auto state = nlohmann::json::parse(read_file(run / "checkpoints/last/state.json"));
+  for (const char* key : {"seconds", "peak_memory_bytes", "peak_resident_bytes"})
+    EXPECT_EQ(state.erase(key), 1u) << key;
+  return state;
+}
+
 /// Compares every tensor, row of metrics and sample to the last bit.
 void expect_same_run(const fs::path& run, const fs::path& expected) {
   for (const char* file :
@@ -30,6 +38,7 @@ void expect_same_run(const fs::path& run, const fs::path& expected) {
     if (!fs::exists(expected / file)) continue;
     EXPECT_TRUE(read_file(run / file) == read_file(expected / file)) << file;
   }
+  EXPECT_EQ(timeless_state(run), timeless_state(expected));
   const fs::path average = "checkpoints/last/average.safetensors";
   ASSERT_EQ(fs::exists(run / average), fs::exists(expected / average));
   if (fs::exists(expected / average)) {
