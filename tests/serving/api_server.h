@@ -78,6 +78,15 @@ class ApiTest : public ::testing::Test {
   Answer complete(nlohmann::json more) const {
     return HttpClient(server_.port()).post("/v1/completions", completion(std::move(more)));
   }
+  nlohmann::json answer(nlohmann::json more) const {
+    const auto answer = complete(std::move(more));
+    EXPECT_EQ(answer.status, 200) << answer.body;
+    return answer.json();
+  }
+  std::string text(nlohmann::json more) const { return answer(std::move(more))["choices"][0]["text"]; }
+
+  static constexpr const char* kNoEnd =
+      R"({"28": -100})";  // as logit_bias: no output of "writer" ends by itself
 
   static inline std::unique_ptr<SmallRuns> runs_;
   static inline std::unique_ptr<Service> service_;

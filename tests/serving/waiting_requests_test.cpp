@@ -1,6 +1,7 @@
 // Requests that wait, fail, are cancelled, and the places that they leave to others.
 
 #include <atomic>
+#include <chrono>
 #include <future>
 #include <memory>
 #include <set>
@@ -35,7 +36,11 @@ class WaitingRequests : public ::testing::Test {
   }
   WorkerCounts counts() const { return service_->models()[0].counts; }
   void wait_until_idle() const {
-    while (counts().waiting_or_running > 0) std::this_thread::yield();
+    const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(2);
+    while (counts().waiting_or_running > 0) {
+      ASSERT_LT(std::chrono::steady_clock::now(), end) << "places were not given back";
+      std::this_thread::yield();
+    }
   }
   static Json asked(Json more) {
     Json body{{"model", "writer"}, {"prompt", "abc"}, {"max_tokens", 4}, {"seed", 1}};
