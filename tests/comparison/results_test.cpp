@@ -1,8 +1,12 @@
 // What a comparison collects from its runs, without the program: sums over seeds, and results so far.
 
+#include <algorithm>
+#include <functional>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+#include <torch/types.h>
 
 #include "checkpoints/checkpoint.h"
 #include "checkpoints/run.h"
@@ -10,6 +14,7 @@
 #include "comparison/results_json.h"
 #include "comparison/running_results.h"
 #include "io/files.h"
+#include "io/safetensors.h"
 #include "tests/support/training.h"
 
 namespace zoo::testing {
@@ -76,6 +81,117 @@ TEST_F(CollectedResults, SumUpAllSeedsThatDidNotFail) {
   EXPECT_EQ(run["metric"]["n"], 3);
   ASSERT_EQ(results["notices"].size(), 1U);
   EXPECT_EQ(results["notices"][0]["kind"], "failure");
+}
+
+// One seed has learnt, one says nothing about its texts, and one has failed.
+TEST_F(CollectedResults, TellWhichSeedsHaveLearnt) {
+  std::vector<std::filesystem::path> dirs;
+  for (const int64_t seed : {1, 2, 3}) {
+    dirs.push_back(world_.path(fmt::format("learner-{}", seed)));
+    train(world_.experiment("language_modeling", {fmt::format("training.seed={}", seed), "training.steps=200",
+                                                  "training.evaluate_every=200", "model.dropout=0"}),
+          {.run_dir = dirs.back()});
+  }
+  TensorMap nothing;
+  {
+    const SafetensorsFile file(dirs[1] / "model.safetensors");
+    for (const auto& name : file.names()) nothing.emplace(name, torch::zeros_like(file.tensor(name)));
+  }
+  save_safetensors(dirs[1] / "nothing", nothing);
+  std::filesystem::rename(dirs[1] / "nothing", dirs[1] / "model.safetensors");
+  write_file_atomically(dirs[0] / kFailureFile, "the loss is not a number");
+  const auto results = collect_results(plan_of(dirs), {.dir = world_.path("comparison"),
+                                                       .origin = {.command = "", .yaml = ""}})
+                           .value();
+  ASSERT_EQ(results.runs.size(), 1U);
+  const auto& run = results.runs[0];
+  ASSERT_TRUE(run.guess);
+  ASSERT_EQ(run.seeds.size(), 3U);
+  const auto &failed = run.seeds[0], &ignorant = run.seeds[1], &learnt = run.seeds[2];
+  EXPECT_EQ(failed.end, SeedEnd::failed);
+  EXPECT_EQ(failed.error, "the loss is not a number");
+  EXPECT_TRUE(failed.scores.empty());
+  EXPECT_FALSE(failed.metric || failed.loss || failed.learnt);
+  // All logits are zero: the loss is that of the uniform guess.
+  EXPECT_NEAR(ignorant.loss.value(), run.guess->uniform, 1e-5);
+  EXPECT_EQ(ignorant.learnt, false);
+  EXPECT_EQ(ignorant.end, SeedEnd::all_steps);
+  EXPECT_LT(learnt.loss.value(), 0.9 * run.guess->unigram);
+  EXPECT_EQ(learnt.learnt, true);
+  // The mean is that of the seeds that have learnt.
+  EXPECT_EQ(run.metric->n, 1);
+  EXPECT_NEAR(run.metric->mean, learnt.metric.value(), 1e-9);
+  EXPECT_GT(ignorant.metric.value(), run.metric->mean);
+  // The run that is shown is one that did not fail.
+  EXPECT_EQ(run.samples.front().output,
+            Run::open(dirs[1]).task().samples(Run::open(dirs[1]).model()).front().output);
+  EXPECT_NE(run.samples.front().output,
+            Run::open(dirs[2]).task().samples(Run::open(dirs[2]).model()).front().output);
+}
+
+TEST_F(CollectedResults, OfARunThatFailedAltogetherHaveNoNumbers) {
+  const std::vector<std::filesystem::path> dirs = {trained("language_modeling", 1, 4000),
+                                                   trained("language_modeling", 2, 4000)};
+  for (const auto& dir : dirs) write_file_atomically(dir / kFailureFile, "the loss is not a number");
+  auto plan = plan_of(dirs);
+  std::filesystem::create_directories(world_.path("comparison/measured"));
+  plan.settings.speed_seconds = 0.01;
+  const auto results =
+      collect_results(plan, {.dir = world_.path("comparison"), .origin = {.command = "", .yaml = ""}})
+          .value();
+  const auto& run = results.runs.at(0);
+  EXPECT_FALSE(run.metric || run.guess || run.speed || run.attention);
+  EXPECT_TRUE(run.samples.empty());
+  EXPECT_EQ(results.notices.size(), 2U);
+}
+
+// Times differ from machine to machine; their order does not.
+TEST_F(CollectedResults, SpeedsLieBetweenTheirBoundsAndAreKept) {
+  auto plan = plan_of({trained("language_modeling", 1, 4000), trained("language_modeling", 2, 4000)});
+  plan.settings.speed_seconds = 0.02;
+  std::filesystem::create_directories(world_.path("comparison/measured"));
+  const ResultsOptions options{.dir = world_.path("comparison"), .origin = {.command = "", .yaml = ""}};
+  const auto speeds = [&] { return collect_results(plan, options).value().runs.at(0).speed.value(); };
+  const auto numbers = [](const RunSpeed& speed) {
+    std::vector<double> list;
+    for (const auto& measured : {speed.train_tokens_per_second, speed.prompt_tokens_per_second,
+                                 speed.decode_tokens_per_second, speed.first_token_seconds}) {
+      EXPECT_TRUE(measured);
+      if (!measured) continue;
+      EXPECT_GT(measured->least, 0);
+      EXPECT_LE(measured->least, measured->median);
+      EXPECT_LE(measured->median, measured->largest);
+      list.insert(list.end(), {measured->least, measured->median, measured->largest});
+    }
+    return list;
+  };
+  const auto first = numbers(speeds());
+  EXPECT_EQ(numbers(speeds()), first) << "they are kept";
+  // What is kept is given back, each number as itself.
+  const auto file = options.dir / "measured" / "speeds.json";
+  auto kept = Json::parse(read_file(file));
+  double next = 1;
+  const std::function<void(Json&)> number_all = [&](Json& value) {
+    if (value.is_object() && value.contains("ranges")) {
+      for (auto& [name, range] : value["ranges"].items()) {
+        range = {next, next + 2};
+        value[name] = next + 1;
+        next += 3;
+      }
+    } else if (value.is_structured()) {
+      for (auto& part : value) number_all(part);
+    }
+  };
+  number_all(kept);
+  write_file_atomically(file, kept.dump());
+  auto found = numbers(speeds());
+  for (size_t i = 0; i < found.size(); i += 3) {
+    EXPECT_EQ(found[i] + 1, found[i + 1]);
+    EXPECT_EQ(found[i] + 2, found[i + 2]);
+  }
+  std::ranges::sort(found);
+  EXPECT_EQ(found.front(), 1);
+  EXPECT_EQ(found.back(), 12);
 }
 
 // The first text that a comparison gives is the one whose maps are shown.
