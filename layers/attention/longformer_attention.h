@@ -1,6 +1,6 @@
 #pragma once
-// Attention over a window whose global tokens see all keys by projections of their own (Longformer, Beltagy et al.
-// 2020, section 3.1).
+// Attention over a window whose global tokens see all keys by projections of their own (Longformer, Beltagy
+// et al. 2020, section 3.1).
 
 #include <memory>
 #include <optional>

@@ -120,13 +120,9 @@ TEST_F(ToldLanguage, TokensOfThePrefixAreReadOnly) {
   expect_bits(measured({"data.prefix_length=1"}), 20 * 2 + 19, 39);
   // The longest prefix leaves one token.
   expect_bits(measured({"data.prefix_length=39", "data.sequence_length=39"}), 2, 1);
-  EXPECT_THAT(message_of<DataError>([&] {
-                measured({"data.prefix_length=40", "data.sequence_length=40"});
-              }),
+  EXPECT_THAT(message_of<DataError>([&] { measured({"data.prefix_length=40", "data.sequence_length=40"}); }),
               HasSubstr("a text of 40 tokens is too short for language modelling after a prefix of 40"));
-  EXPECT_THAT(message_of<ConfigError>([&] {
-                measured({"data.prefix_length=8", "data.sequence_length=7"});
-              }),
+  EXPECT_THAT(message_of<ConfigError>([&] { measured({"data.prefix_length=8", "data.sequence_length=7"}); }),
               HasSubstr("prefix_length"));
 }
 
@@ -198,9 +194,8 @@ TEST_F(ToldMetrics, OfMarkedTokens) {
       "language_modeling", {"task=marked_tokens", "data.train=train.txt", "data.valid=valid.txt"}));
   const int64_t n = task->tokenizer().vocab_size(), a = id_of(*task, "a");
   // Always says "a". Behind the marks stand a, b, a and a.
-  ToldModel model([&](const Batch& batch) {
-    return with_probability(n, a, 0.5).expand({batch.n_targets(), n});
-  });
+  ToldModel model(
+      [&](const Batch& batch) { return with_probability(n, a, 0.5).expand({batch.n_targets(), n}); });
   const auto metrics = task->evaluate(model, Split::valid);
   EXPECT_EQ(metrics.at("tokens"), 4);
   EXPECT_DOUBLE_EQ(metrics.at("accuracy"), 3.0 / 4);
