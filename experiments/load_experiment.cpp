@@ -1,7 +1,10 @@
 #include "experiments/load_experiment.h"
 
 #include <algorithm>
+#include <functional>
+#include <set>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -80,10 +83,24 @@ Experiment defaults_for(const ConfigFile& file, Experiment defaults) {
 
 }  // namespace
 
+namespace {
+
+/// Whether a key (dotted) has another value than its default.
+std::function<bool(const std::string& key)> changes_defaults(const Experiment& experiment) {
+  std::set<std::pair<std::string, std::string>> usual;
+  for (auto& [key, value] : flatten(Experiment())) usual.emplace(key, value);
+  std::set<std::string> unchanged;
+  for (const auto& [key, value] : flatten(experiment))
+    if (usual.contains({key, value})) unchanged.insert(key);
+  return [unchanged = std::move(unchanged)](const std::string& key) { return !unchanged.contains(key); };
+}
+
+}  // namespace
+
 Experiment read_experiment(const ConfigFile& file, Experiment defaults) {
   auto experiment = defaults_for(file, std::move(defaults));
   file.read(experiment);
-  check_owned_keys(file, experiment);
+  check_owned_keys(file, experiment, changes_defaults(experiment));
   pin_paths(experiment);
   const bool lacks_source = experiment.init_from && !find_source(experiment);
   validate(experiment, [&](std::string_view key, std::string_view problem) {

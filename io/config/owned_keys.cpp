@@ -1,6 +1,7 @@
 #include "io/config/owned_keys.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -11,12 +12,13 @@ namespace {
 
 class OwnerCheck final : public SilentVisitor {
  public:
-  explicit OwnerCheck(const ConfigFile& file) : file_(file) {}
+  OwnerCheck(const ConfigFile& file, std::function<bool(const std::string& key)> changes)
+      : file_(file), changes_(std::move(changes)) {}
 
  protected:
   bool wants(const FieldInfo& field) override {
     const auto key = prefix_ + std::string(field.key);
-    if (!selected_.own(field) && file_.sets_itself(key))
+    if (!selected_.own(field) && file_.sets_itself(key) && changes_(key))
       file_.fail(key, fmt::format("is for {}: leave it out", fmt::join(field.owners, ", ")));
     return true;
   }
@@ -37,6 +39,7 @@ class OwnerCheck final : public SilentVisitor {
 
  private:
   const ConfigFile& file_;
+  std::function<bool(const std::string& key)> changes_;
   SelectedTypes selected_;
   std::string prefix_;
   std::vector<size_t> starts_;
@@ -56,8 +59,9 @@ bool SelectedTypes::own(const FieldInfo& field) const {
          std::ranges::any_of(field.owners, [&](std::string_view owner) { return names_.contains(owner); });
 }
 
-std::unique_ptr<ConfigVisitor> detail::make_owner_check(const ConfigFile& file) {
-  return std::make_unique<OwnerCheck>(file);
+std::unique_ptr<ConfigVisitor> detail::make_owner_check(const ConfigFile& file,
+                                                        std::function<bool(const std::string& key)> changes) {
+  return std::make_unique<OwnerCheck>(file, std::move(changes));
 }
 
 }  // namespace zoo
