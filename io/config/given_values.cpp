@@ -37,8 +37,7 @@ class Assigner final : public SilentVisitor {
 
   template <class T>
   void assign(const FieldInfo& field, T& value) const {
-    if (const auto given = values_.find(field.key); given != values_.end())
-      value = std::get<T>(given->second);
+    if (is_given(field)) value = std::get<T>(values_.find(field.key)->second);
   }
 
   const Values& values_;

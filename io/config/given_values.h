@@ -25,7 +25,7 @@ class GivenValues {
   void set(std::string_view key, GivenValue value) {
     values_.insert_or_assign(std::string(key), std::move(value));
   }
-  bool has(std::string_view key) const { return values_.find(key) != values_.end(); }
+  bool has(std::string_view key) const { return values_.contains(key); }
 
   /// Puts the values over those of a struct with a describe(). Keys are those of the struct itself.
   template <class Struct>
@@ -33,7 +33,7 @@ class GivenValues {
     const auto visitor = assigner(std::nullopt);
     describe(*visitor, config);
   }
-  /// Puts the value of one key over that of the struct.
+  /// The same for one key only.
   template <class Struct>
   void apply_one(std::string_view key, Struct& config) const {
     const auto visitor = assigner(key);

@@ -427,6 +427,10 @@ TEST(Generate, SaysWhatIsWrongInOneLine) {
       {"nowhere --prompt a", "nowhere: no such run"},
   };
   for (const auto& [arguments, problem] : cases) expect_one_line(generate(arguments), problem);
+  // Beams do not sample, and an option that is given as "off" does not ask for it.
+  expect_one_line(generate("decoder --prompt a --beam 2 --top-k 3"), "--top-k contradicts beam search");
+  expect_one_line(generate("decoder --prompt a --beam 2 --top-k 0 --min-p 0.1"), "--min-p contradicts");
+  EXPECT_EQ(generate("decoder --prompt a --beam 2 --top-k 0 --top-p 1 --temperature 0").code, 0);
   expect_one_line(generate("decoder", "to be\nto \xFF\n"), "prompt 2: text is not UTF-8");
   train_translator();
   expect_one_line(generate("translator"), "standard input is empty");
