@@ -331,7 +331,8 @@ std::string Connection::problem_with_body() const {
 }
 
 uint64_t Connection::body_bytes() const {
-  return phase_ == Phase::body ? parser_->content_length().value_or(server_.options.limits.body_bytes) : 0;
+  if (phase_ != Phase::body) return 0;
+  return parser_->chunked() ? server_.options.limits.body_bytes : parser_->content_length().value_or(0);
 }
 
 void Connection::read_body() {
@@ -375,8 +376,8 @@ void Connection::handle() {
              });
 }
 
-/// Hears when the client closes its end while the answer is made. What the client sends meanwhile is kept: it
-/// is the next request. A client that sends more than a head may have is not watched any longer.
+/// Notices when the client closes its end while the answer is made. Bytes that come meanwhile are the next
+/// request and are kept. A client that sends more than a head may have is not watched any longer.
 void Connection::watch_client() {
   if (is_watching_) return;
   is_watching_ = true;

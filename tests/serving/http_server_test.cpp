@@ -175,6 +175,8 @@ TEST(HttpServer, AllBodiesTogetherHaveALimit) {
     slow.back()->read_until("\r\n\r\n");  // the server has read the head
   }
   EXPECT_TRUE(slow.front()->is_at_end());
+  HttpClient without_body(server.port());
+  EXPECT_EQ(without_body.get("/").status, 200) << "it needs no room";
   for (int i = 1; i < 3; ++i) {
     slow[i]->send(std::string(1000, 'x'));
     EXPECT_EQ(slow[i]->read_answer().body.size(), 1000U);
