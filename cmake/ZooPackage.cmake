@@ -10,19 +10,18 @@ install(CODE "file(RPATH_SET FILE \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/bin/z
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/configs" DESTINATION share/transformer-zoo COMPONENT package EXCLUDE_FROM_ALL)
 install(FILES "${PROJECT_SOURCE_DIR}/README.md" DESTINATION share/doc/transformer-zoo COMPONENT package EXCLUDE_FROM_ALL)
 
-# zoo_install_libraries(COMPONENT PATTERN): the libraries that the program loads from paths that match.
-function(zoo_install_libraries component pattern)
+# zoo_install_libraries(COMPONENT INCLUDE|EXCLUDE): the libraries that the program loads from the system's folders, or from others.
+function(zoo_install_libraries component mode)
   install(CODE "
     file(GET_RUNTIME_DEPENDENCIES EXECUTABLES \"$<TARGET_FILE:zoo_program>\" RESOLVED_DEPENDENCIES_VAR found
       POST_EXCLUDE_REGEXES [[/(ld-linux[^/]*|lib(c|m|dl|rt|pthread|resolv|util))[.]so[^/]*$]])
-    list(FILTER found INCLUDE REGEX [[${pattern}]])
+    list(FILTER found ${mode} REGEX [[^/(usr/)?lib(32|64)?/]])
     foreach(library IN LISTS found)
       file(INSTALL \"\${library}\" DESTINATION \"\${CMAKE_INSTALL_PREFIX}/${private_dir}\" FOLLOW_SYMLINK_CHAIN)
     endforeach()" COMPONENT ${component} EXCLUDE_FROM_ALL)
 endfunction()
-set(of_python "/(torch|pyarrow)/")
-zoo_install_libraries(package "${of_python}")
-zoo_install_libraries(libraries "^/(usr/)?lib")
+zoo_install_libraries(package EXCLUDE)
+zoo_install_libraries(libraries INCLUDE)
 
 set(CPACK_PACKAGE_NAME transformer-zoo)
 set(CPACK_PACKAGE_VERSION "${PROJECT_VERSION}")

@@ -1,8 +1,7 @@
 #include "experiments/load_experiment.h"
 
 #include <algorithm>
-#include <functional>
-#include <set>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -85,14 +84,11 @@ Experiment defaults_for(const ConfigFile& file, Experiment defaults) {
 
 namespace {
 
-/// Whether a key (dotted) has another value than its default.
-std::function<bool(const std::string& key)> changes_defaults(const Experiment& experiment) {
-  std::set<std::pair<std::string, std::string>> usual;
-  for (auto& [key, value] : flatten(Experiment())) usual.emplace(key, value);
-  std::set<std::string> unchanged;
-  for (const auto& [key, value] : flatten(experiment))
-    if (usual.contains({key, value})) unchanged.insert(key);
-  return [unchanged = std::move(unchanged)](const std::string& key) { return !unchanged.contains(key); };
+/// The value of a key (dotted) as text; nothing if the configuration has no such key.
+std::optional<std::string> value_of(const Experiment& experiment, const std::string& key) {
+  const auto values = flatten(experiment);
+  const auto found = std::ranges::find(values, key, &ConfigValue::key);
+  return found == values.end() ? std::nullopt : std::optional(found->value);
 }
 
 }  // namespace
@@ -100,7 +96,9 @@ std::function<bool(const std::string& key)> changes_defaults(const Experiment& e
 Experiment read_experiment(const ConfigFile& file, Experiment defaults) {
   auto experiment = defaults_for(file, std::move(defaults));
   file.read(experiment);
-  check_owned_keys(file, experiment, changes_defaults(experiment));
+  check_owned_keys(file, experiment, [&](const std::string& key) {
+    return value_of(experiment, key) != value_of(Experiment(), key);
+  });
   pin_paths(experiment);
   const bool lacks_source = experiment.init_from && !find_source(experiment);
   validate(experiment, [&](std::string_view key, std::string_view problem) {

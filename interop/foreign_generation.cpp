@@ -360,7 +360,7 @@ class SameKeysWriter final : public SilentVisitor {
   OrderedJson& to_;
 };
 
-/// What is the same in both without a key is left out.
+/// Leaves out a key whose value is the default on both sides.
 void write_same_keys(const GenerationConfig& from, OrderedJson& to) {
   auto given = OrderedJson::object(), usual = given;
   auto options = from;

@@ -19,7 +19,7 @@ from page_section import with_section
 MOST_LINES_OF_ROOM = 3000
 MOST_LINES_OF_TOP_FOLDER = 12000
 BEGIN, END = "<!-- rooms: begin, made by scripts/check_rooms.py --draw -->", "<!-- rooms: end -->"
-COMMENT = re.compile(r"\s*(//|/?\*)")
+COMMENT = re.compile(r"\s*(//|/\*|\*/|\* )")
 # Programs that use the first folder do not need the second one.
 APART = [("serving", "training")]
 INCLUDE = re.compile(r'^\s*#include "([^"]+)"', re.MULTILINE)

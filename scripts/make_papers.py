@@ -14,10 +14,9 @@ import re
 import sys
 from pathlib import Path
 
+from check_rooms import read_floors, top_folder
+
 PAGE = "docs/papers.md"
-FOLDERS = ("analysis", "apps", "base", "benchmarks", "checkpoints", "comparison", "configs", "data", "experiments", "generation",
-           "interop", "io", "layers", "models", "pages", "parallel", "scripts", "serving", "tasks", "templates", "text", "tokenizers",
-           "training")
 ENDINGS = (".cpp", ".h", ".js", ".py", ".yaml")
 WORD = r"[A-ZÀ-Ž][\w’'\-]+"
 CITATION = re.compile(rf"\b({WORD}|bloc97)((?:, {WORD})* (?:&|and) {WORD}| et al\.| Team)?,? \(?((?:18|19|20)\d\d[a-z]?)\b(?!-)")
@@ -42,7 +41,8 @@ def key_of(name):
 def citations(root):
     """(surname, year) -> files, and arXiv's number -> files."""
     papers, links = {}, {}
-    for folder in FOLDERS:
+    folders = {top_folder(room) for room in read_floors(root)} | {"benchmarks", "configs", "scripts"}
+    for folder in sorted(folders):
         for path in sorted(p for p in (root / folder).rglob("*") if p.suffix in ENDINGS and "__pycache__" not in p.parts):
             name = str(path.relative_to(root))
             if name == "scripts/make_papers.py":

@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "base/text.h"
+#include "io/config/key_path.h"
 #include "io/files.h"
 #include "tasks/problem.h"
 #include "tasks/task_checks.h"
@@ -144,14 +145,10 @@ class Flattener final : public ConfigVisitor {
   }
   void structs(const FieldInfo& field, StructList& list) override { add(field, to_text(list)); }
   bool begin_group(const FieldInfo& field) override {
-    starts_.push_back(prefix_.size());
-    prefix_ += fmt::format("{}.", field.key);
+    path_.enter(field);
     return true;
   }
-  void end_group() override {
-    prefix_.resize(starts_.back());
-    starts_.pop_back();
-  }
+  void end_group() override { path_.leave(); }
   bool begin_optional(const FieldInfo& field, bool has_value) override {
     if (!has_value) add(field, "null");
     return has_value;
@@ -162,9 +159,7 @@ class Flattener final : public ConfigVisitor {
   }
 
  private:
-  void add(const FieldInfo& field, std::string text) {
-    values.push_back({prefix_ + std::string(field.key), std::move(text)});
-  }
+  void add(const FieldInfo& field, std::string text) { values.push_back({path_.of(field), std::move(text)}); }
   template <class T>
   void add_list(const FieldInfo& field, const std::vector<T>& list) {
     std::string text;
@@ -172,8 +167,7 @@ class Flattener final : public ConfigVisitor {
     add(field, "[" + text + "]");
   }
 
-  std::string prefix_;
-  std::vector<size_t> starts_;
+  KeyPath path_;
 };
 
 }  // namespace

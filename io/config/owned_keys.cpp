@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include "io/config/key_path.h"
 
 namespace zoo {
 namespace {
@@ -17,7 +18,7 @@ class OwnerCheck final : public SilentVisitor {
 
  protected:
   bool wants(const FieldInfo& field) override {
-    const auto key = prefix_ + std::string(field.key);
+    const auto key = path_.of(field);
     if (!selected_.own(field) && file_.sets_itself(key) && changes_(key))
       file_.fail(key, fmt::format("is for {}: leave it out", fmt::join(field.owners, ", ")));
     return true;
@@ -28,21 +29,16 @@ class OwnerCheck final : public SilentVisitor {
   bool begin_optional(const FieldInfo&, bool) override { return true; }
   bool begin_auto(const FieldInfo&, bool) override { return false; }
   bool begin_group(const FieldInfo& field) override {
-    starts_.push_back(prefix_.size());
-    prefix_ += fmt::format("{}.", field.key);
+    path_.enter(field);
     return true;
   }
-  void end_group() override {
-    prefix_.resize(starts_.back());
-    starts_.pop_back();
-  }
+  void end_group() override { path_.leave(); }
 
  private:
   const ConfigFile& file_;
   std::function<bool(const std::string& key)> changes_;
   SelectedTypes selected_;
-  std::string prefix_;
-  std::vector<size_t> starts_;
+  KeyPath path_;
 };
 
 }  // namespace
