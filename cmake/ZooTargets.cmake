@@ -30,13 +30,15 @@ if(ZOO_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   endif()
 endif()
 
-# The precompiled headers hold the parts of LibTorch that nearly every source uses, and the libraries of which many
-# sources use templates; those of the tests also hold the tests' headers. They leave out <torch/torch.h>, because its
-# templates cost every source four more seconds.
+# The precompiled headers hold what nearly every source of a folder uses: the standard library and the libraries of which
+# many sources use templates; those of folders that compute with tensors also LibTorch; those of the tests also the tests'
+# headers. They leave out <torch/torch.h>, because its templates cost every source four more seconds. Folders without
+# tensors do without LibTorch, because its headers cost each of their units ten seconds.
+set(ZOO_PRECOMPILED_TEXT <nlohmann/json.hpp> <fmt/format.h> <fmt/ranges.h> <algorithm> <array> <filesystem> <fstream>
+  <functional> <map> <optional> <set> <span> <sstream> <string> <unordered_map> <vector>)
 set(ZOO_PRECOMPILED <torch/types.h> <torch/utils.h> <torch/nn/module.h> <torch/nn/pimpl.h> <torch/nn/init.h>
   <torch/nn/modules/linear.h> <torch/nn/modules/embedding.h> <torch/nn/modules/container/modulelist.h>
-  <nlohmann/json.hpp> <fmt/format.h> <algorithm> <filesystem> <fstream> <functional> <map> <optional> <set> <span> <sstream>
-  <string> <vector>)
+  ${ZOO_PRECOMPILED_TEXT})
 # zoo_precompile(NAME LINKS HEADERS...): a target whose precompiled header other targets reuse.
 function(zoo_precompile name links)
   file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/${name}.cpp" CONTENT "// Carrier of a precompiled header.\n")
@@ -44,6 +46,7 @@ function(zoo_precompile name links)
   target_link_libraries(${name} PRIVATE zoo_options zoo_warnings ${links})
   target_precompile_headers(${name} PRIVATE ${ARGN})
 endfunction()
+zoo_precompile(zoo_text_pch "zoo_torch;zoo_json;zoo_fmt" ${ZOO_PRECOMPILED_TEXT})
 zoo_precompile(zoo_pch "zoo_torch;zoo_json;zoo_fmt" ${ZOO_PRECOMPILED})
 
 # Most time passes in LibTorch and in the folders that compute over many numbers or characters themselves. The others are
@@ -52,19 +55,21 @@ set(ZOO_LESS_OPTIMISED $<$<CONFIG:Release>:-O1>)
 zoo_precompile(zoo_less_optimised_pch "zoo_torch;zoo_json;zoo_fmt" ${ZOO_PRECOMPILED})
 target_compile_options(zoo_less_optimised_pch PRIVATE ${ZOO_LESS_OPTIMISED})
 
-# zoo_library(FOLDER [LESS_OPTIMISED] LINKS ...): the static library of every source below FOLDER.
+# zoo_library(FOLDER [LESS_OPTIMISED] [WITHOUT_TENSORS] LINKS ...): the static library of every source below FOLDER.
 function(zoo_library name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "LESS_OPTIMISED" "" "LINKS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "LESS_OPTIMISED;WITHOUT_TENSORS" "" "LINKS")
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/${name}/*.cpp")
   add_library(zoo_${name} STATIC ${sources})
   set_target_properties(zoo_${name} PROPERTIES EXPORT_NAME ${name})
   target_link_libraries(zoo_${name} PUBLIC zoo_options ${arg_LINKS} PRIVATE $<BUILD_INTERFACE:zoo_warnings>)
-  if(arg_LESS_OPTIMISED)
+  set(precompiled zoo_pch)
+  if(arg_WITHOUT_TENSORS)
+    set(precompiled zoo_text_pch)
+  elseif(arg_LESS_OPTIMISED)
     target_compile_options(zoo_${name} PRIVATE ${ZOO_LESS_OPTIMISED})
-    target_precompile_headers(zoo_${name} REUSE_FROM zoo_less_optimised_pch)
-  else()
-    target_precompile_headers(zoo_${name} REUSE_FROM zoo_pch)
+    set(precompiled zoo_less_optimised_pch)
   endif()
+  target_precompile_headers(zoo_${name} REUSE_FROM ${precompiled})
   list(APPEND ZOO_LIBRARIES zoo_${name})
   set(ZOO_LIBRARIES ${ZOO_LIBRARIES} PARENT_SCOPE)
 endfunction()
