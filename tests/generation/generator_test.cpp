@@ -153,8 +153,9 @@ TEST(Generator, ItsRequestsGiveASchedulerTheSameOutputs) {
   const int64_t n_tokens = f.model->n_outputs();
   const InferenceScope scope(*f.model);
   Scheduler scheduler(*f.model->generative(), torch::kCPU);
-  const auto request =
-      scheduler.submit(f.generator.request(prompt, options, {.prompt = 1, .n_likeliest = n_tokens}));
+  auto asked = f.generator.request(prompt, options, 1);
+  asked.n_likeliest = n_tokens;
+  const auto request = scheduler.submit(std::move(asked));
   while (scheduler.step()) {
   }
   const auto outputs = scheduler.take(request);
@@ -182,7 +183,9 @@ TEST(Generator, ItsRequestsGiveASchedulerTheSameOutputs) {
       EXPECT_NEAR(sum, 1, 1e-9);
     }
   }
-  EXPECT_THAT(message_of<Error>([&] { f.generator.request(prompt, options, {.biased_tokens = {99}}); }),
+  auto wrong = options;
+  wrong.sequence_biases = {{.tokens = {99}, .bias = 1}};
+  EXPECT_THAT(message_of<Error>([&] { f.generator.request(prompt, wrong); }),
               HasSubstr("99 is not a token id"));
 }
 
@@ -361,13 +364,16 @@ TEST(Generator, ModelsWithTablesCanBeTrainedAfterwards) {
 
 TEST(Generator, SaysWhatIsWrongInOneLine) {
   const Fixture decoder(Architecture::decoder), translator(Architecture::encoder_decoder);
-  EXPECT_THAT(message_of<Error>([&] { decoder.generator.generate(std::vector<TokenIds>{{8}, {8, 99}}); }),
+  EXPECT_THAT(message_of<Error>([&] {
+                decoder.generator.generate(std::vector<TokenIds>{{8}, {8, 99}});
+              }),
               HasSubstr("prompt 2: 99 is not a token id: this vocabulary has 0 to 23"));
   EXPECT_THROW(decoder.generator.generate(std::vector<TokenIds>{{-1}}), DataError);
   EXPECT_THROW(decoder.generator.stream(TokenIds{24}), DataError);
-  EXPECT_THAT(
-      message_of<Error>([&] { translator.generator.generate(std::vector<TokenIds>{{9}, TokenIds(32, 9)}); }),
-      HasSubstr("prompt 2 has 33 tokens with the end token, and the model reads at most 32"));
+  EXPECT_THAT(message_of<Error>([&] {
+                translator.generator.generate(std::vector<TokenIds>{{9}, TokenIds(32, 9)});
+              }),
+              HasSubstr("prompt 2 has 33 tokens with the end token, and the model reads at most 32"));
   EXPECT_NO_THROW(
       translator.generator.generate(std::vector<TokenIds>{TokenIds(31, 9)}, {.max_new_tokens = 1}));
   EXPECT_THROW(decoder.generator.generate(std::vector<std::string>{"\xFF"}), DataError);

@@ -163,7 +163,9 @@ TEST_P(UsesOnAGpu, ACacheInFewerBitsIsRefusedAtTheStart) {
 TEST_P(UsesOnAGpu, PromptsWithUnknownTokensAreRefused) {
   const auto run = trained("language_modeling", device(), {}, {"model.vocab_size=64"});
   const Generator generator(run.model(), run.tokenizer());
-  EXPECT_THAT(message_of<DataError>([&] { run.model().check_tokens(std::vector<int64_t>{1, 64}); }),
+  EXPECT_THAT(message_of<DataError>([&] {
+                run.model().check_tokens(std::vector<int64_t>{1, 64});
+              }),
               HasSubstr("the model has no vector for the token 64"));
   const auto ids = torch::tensor({{1, 2}, {3, 99}}, torch::kInt64);
   EXPECT_THAT(message_of<DataError>([&] { run.model().on_device({.input = {.ids = ids}}); }),
@@ -199,7 +201,8 @@ TEST_P(UsesOnAGpu, AServerWithoutEnoughMemoryRefusesAndLives) {
   trained("language_modeling", torch::kCPU);
   Service service(ServiceOptions{
       .models = {{.id = "writer", .path = world().path("language_modeling"), .device = device()}}});
-  const TextRequest request{.prompts = kPrompts, .options = {.max_new_tokens = 4, .temperature = 0}};
+  const CompletionRequest request{.prompts = {kPrompts.begin(), kPrompts.end()},
+                                  .options = {.max_new_tokens = 4, .temperature = 0}};
   const auto before = service.complete("writer", request);
   limit_strict_memory(16);
   EXPECT_THROW(service.complete("writer", request), c10::OutOfMemoryError);
@@ -215,7 +218,8 @@ TEST_P(UsesOnAGpu, AServerEndsWithItsDevice) {
   Child child([&] {
     Service service(ServiceOptions{
         .models = {{.id = "writer", .path = world().path("language_modeling"), .device = device()}}});
-    const TextRequest request{.prompts = kPrompts, .options = {.max_new_tokens = 4}};
+    const CompletionRequest request{.prompts = {kPrompts.begin(), kPrompts.end()},
+                                    .options = {.max_new_tokens = 4}};
     if (service.complete("writer", request).outputs.size() != kPrompts.size()) return 7;
     fail_strict_device();
     service.complete("writer", request);
