@@ -235,7 +235,7 @@ TEST_F(WaitingRequests, WhatOutgrowsItsLimitsEndsAlone) {
   std::string nine, values = "0";
   for (int i = 0; i < 9; ++i) nine += "([a-h ]?){9999}";
   for (int i = 1; i < 1'000'000; ++i) values += "," + std::to_string(i);
-  for (const std::string regex :
+  for (const std::string& regex :
        {nine, std::string(100'000, 'a'), std::string("((((){9999}){9999}){9999}){9999}")}) {
     const auto refused = complete({{"regex", regex}});
     EXPECT_EQ(refused.status, 400);
