@@ -23,18 +23,16 @@ import time
 import urllib.request
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from benchmarks.generation.model_files import make_model  # noqa: E402
+from benchmarks.generation.shapes import SHAPES, TINY_LENGTHS, Lengths, tiny  # noqa: E402
+from benchmarks.measuring.figures import machine  # noqa: E402
+from benchmarks.measuring.program import (  # noqa: E402
+    NO_PEER, ROOT, Failure, add_common_arguments, check_common_arguments, run_program)
+from benchmarks.serving.clients import load, mixed_requests  # noqa: E402
+from scripts.page_section import with_section  # noqa: E402
+
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent / "training"), str(HERE.parent.parent / "scripts")]
-from page_section import with_section  # noqa: E402
-from run import machine  # noqa: E402
-from workloads import ROOT, Failure, add_common_arguments, check_common_arguments, run_program  # noqa: E402
-
-sys.path[:0] = [str(HERE), str(HERE.parent / "generation")]  # only now: `run` above is that of benchmarks/training
-from clients import load, mixed_requests  # noqa: E402
-from model_files import make_model  # noqa: E402
-from shapes import SHAPES, TINY_LENGTHS, Lengths, tiny  # noqa: E402
-
-NO_PEER = 77
 PAGE = ROOT / "docs/performance.md"
 BEGIN = "<!-- serving: begin, made by benchmarks/serving/run.py --write -->"
 END = "<!-- serving: end -->"
