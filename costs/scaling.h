@@ -44,7 +44,7 @@ struct ScalingCurve {
   std::string order = {};
   // For each length:
   std::vector<int64_t> lengths = {};  // tokens; for an encoder-decoder model: on each side
-  /// As models/config/cost.h counts; for a norm, which has no matrix products, its additions and
+  /// As layers/weights/cost.h counts; for a norm, which has no matrix products, its additions and
   /// multiplications. Empty for decoding.
   std::vector<double> flops = {};
   std::vector<double> seconds = {};                         // medians

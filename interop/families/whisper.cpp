@@ -10,6 +10,7 @@
 
 #include "interop/families/common.h"
 #include "interop/families/families.h"
+#include "models/embedders/audio_embedder.h"
 
 namespace zoo {
 namespace {

@@ -7,19 +7,22 @@
 
 #include "base/error.h"
 #include "layers/weights/construction.h"
-#include "models/families/decoder.h"
-#include "models/families/detr.h"
-#include "models/families/encoder.h"
-#include "models/families/encoder_decoder.h"
 #include "models/families/model_keys.h"
-#include "models/families/resnet.h"
-#include "models/families/speech_encoder.h"
-#include "models/families/vit.h"
-#include "models/families/whisper.h"
 #include "models/initialize.h"
 #include "models/mixers/mixers.h"
 
 namespace zoo {
+
+// The library's families. Each is a function in a file of its own in this folder.
+ModelFamily encoder_family();
+ModelFamily decoder_family();
+ModelFamily encoder_decoder_family();
+ModelFamily vit_family();
+ModelFamily resnet_family();
+ModelFamily detr_family();
+ModelFamily whisper_family();
+ModelFamily speech_encoder_family();
+
 namespace {
 
 std::string_view purpose_name(HeadKind head) {

@@ -1,12 +1,12 @@
 #pragma once
-// The cost of a model, computed from its configuration alone: the sum of the entries of models/config/cost.h.
+// The cost of a model, computed from its configuration alone: the sum of the entries of
+// layers/weights/cost.h.
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "models/config/cost.h"
-#include "models/model.h"
+#include "models/families/families.h"
 
 namespace zoo {
 

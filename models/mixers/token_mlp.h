@@ -29,7 +29,7 @@ struct TokenMlpOptions {
 
 /// Not causal: each token sees every other one. Padding is 0 before the network, and what is missing to
 /// n_tokens counts as padding.
-class TokenMlpImpl : public MixerImpl {
+class TokenMlpImpl : public Cloneable<TokenMlpImpl, MixerImpl> {
  public:
   explicit TokenMlpImpl(const TokenMlpOptions& options);
   /// x: (B, T, D) → (B, T, D). Throws DataError if T is greater than n_tokens, c10::Error for a causal mask,
@@ -41,14 +41,8 @@ class TokenMlpImpl : public MixerImpl {
 
   TokenMlpOptions options;
   FeedForward network{nullptr};  // tokens → d_tokens → tokens
-
- protected:
-  std::shared_ptr<torch::nn::Module> fresh(const std::optional<torch::Device>& device) const override;
 };
 
 using TokenMlp = MixerHolder<TokenMlpImpl>;
-
-/// The type `mlp` of model.attention.
-MixerType mlp_mixer();
 
 }  // namespace zoo

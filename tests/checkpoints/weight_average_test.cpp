@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "checkpoints/checkpoint.h"
-#include "models/families/resnet.h"
+#include "models/embedders/resnet.h"
 #include "tests/support/errors.h"
 #include "tests/support/small_models.h"
 #include "tests/support/temp_dir.h"

@@ -102,7 +102,7 @@ TEST(Linformer, ClonesDoNotShareTheProjection) {
   const PositionProjection shared(slots());
   const TransformerLayerOptions options(
       [&]() -> std::shared_ptr<MixerImpl> {
-        return std::make_shared<LinformerImpl>(slotted(), shared.ptr());
+        return std::make_shared<LinformerImpl>(slotted(), slots(), shared.ptr());
       },
       FeedForwardOptions(kSlotted, 16), NormOptions(kSlotted));
   TransformerLayer layer(options);

@@ -1,6 +1,6 @@
 // Residual networks: their sizes, their norms, and what they cost.
 
-#include "models/families/resnet.h"
+#include "models/embedders/resnet.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -2,6 +2,7 @@
 // parameter.
 
 #include "models/families/detr.h"
+#include "models/families/families.h"
 #include "tasks/images/set_criterion.h"
 #include "tests/parity/reference.h"
 #include "training/gradient_accumulator.h"

@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 
 #include "base/tensor_memory.h"
+#include "models/embedders/resnet.h"
 #include "models/families/families.h"
 #include "models/families/model_cost.h"
-#include "models/families/resnet.h"
 #include "tests/parity/reference.h"
 
 namespace zoo::testing {

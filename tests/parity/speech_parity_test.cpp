@@ -1,6 +1,7 @@
 // CTC against PyTorch, and Whisper against transformers: logits, loss and gradients, greedy and beam search.
 
 #include "generation/beam_search.h"
+#include "models/families/families.h"
 #include "models/families/whisper.h"
 #include "tasks/ctc.h"
 #include "tasks/token_cross_entropy.h"

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "layers/kernels/cross_entropy.h"
-#include "models/families/resnet.h"
+#include "models/embedders/resnet.h"
 #include "tasks/token_cross_entropy.h"
 #include "tests/support/errors.h"
 #include "tests/support/small_models.h"

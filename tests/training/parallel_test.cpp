@@ -20,7 +20,7 @@
 
 #include "base/error.h"
 #include "base/tensor_memory.h"
-#include "models/families/resnet.h"
+#include "models/embedders/resnet.h"
 #include "parallel/process_group.h"
 #include "tasks/token_cross_entropy.h"
 #include "tests/support/environment.h"

@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "models/families/resnet.h"
+#include "models/embedders/resnet.h"
 #include "tests/support/small_models.h"
 
 namespace zoo::testing {
