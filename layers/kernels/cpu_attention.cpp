@@ -360,8 +360,8 @@ bool is_suitable(const torch::Tensor& x) {
 }  // namespace
 
 bool has_cpu_attention(const torch::Tensor& q, const torch::Tensor& k, const torch::Tensor& v) {
-  return has_path(CpuPath::avx512) && is_suitable(q) && is_suitable(k) && is_suitable(v) &&
-         q.size(0) == k.size(0) && q.size(1) % k.size(1) == 0 && q.size(3) == k.size(3) &&
+  return is_suitable(q) && is_suitable(k) && is_suitable(v) && q.size(0) == k.size(0) &&
+         q.size(1) % k.size(1) == 0 && q.size(3) == k.size(3) &&
          k.sizes().slice(0, 3) == v.sizes().slice(0, 3) && q.size(2) >= kMinQueries &&
          !at::autocast::is_autocast_enabled(at::kCPU);
 }
