@@ -1,25 +1,19 @@
 #pragma once
-// The loops of the products, for any set of instructions. A source includes this header after it has told the
-// compiler which instructions it may use (target.h), and gives the loops a class Isa:
-//
-//   kLanes               floats in a vector: 16, 8 or 4
-//   Floats, Ints         a vector of floats; one of as many 32-bit integers, or of four times as many bytes
-//   kFloatRows, kIntRows the most rows whose sums fit into the registers
-//   kInt8Offset          what dot_int8() leaves in a sum for each unit of input: 128, or 0 if it removes it
-//   zero, load, store, broadcast, fma (a·b + c), sum (of the lanes), … : see the loops
+// The products of few rows with a matrix in panels.
 //
 // The sum of an output is the same sequence of operations, whatever the number of rows and outputs that are
 // computed together. The result of a row therefore depends on no other row.
 
-#include <cstdint>
-#include <cstring>
-#include <utility>
-
-#include "layers/kernels/products/panels.h"
-#include "layers/kernels/products/product_kernels.h"
+#include "layers/kernels/isa/kernels.h"
+#include "layers/kernels/isa/panels.h"
 
 namespace zoo {
-namespace {  // each source compiles these functions for other instructions
+namespace {
+
+template <class Isa>
+struct FloatPair {
+  typename Isa::Floats low, high;
+};
 
 // Panels of floats. load_pair() gives the weights of one input and of outputs h·kLanes … , and those of the
 // outputs 16 further on.
@@ -27,32 +21,27 @@ namespace {  // each source compiles these functions for other instructions
 struct Fp32Panel {
   static constexpr int64_t kBytes = 4 * kPanel;
   template <class Isa>
-  static inline void load_pair(const uint8_t* w, int h, typename Isa::Floats& low,
-                               typename Isa::Floats& high) {
+  static inline FloatPair<Isa> load_pair(const uint8_t* w, int h) {
     const auto* const floats = reinterpret_cast<const float*>(w) + h * Isa::kLanes;
-    low = Isa::load(floats);
-    high = Isa::load(floats + kPanel / 2);
+    return {Isa::load(floats), Isa::load(floats + kPanel / 2)};
   }
 };
 
 struct Fp16Panel {
   static constexpr int64_t kBytes = 2 * kPanel;
   template <class Isa>
-  static inline void load_pair(const uint8_t* w, int h, typename Isa::Floats& low,
-                               typename Isa::Floats& high) {
-    low = Isa::load_halves(w + 2 * h * Isa::kLanes);
-    high = Isa::load_halves(w + 2 * h * Isa::kLanes + kPanel);
+  static inline FloatPair<Isa> load_pair(const uint8_t* w, int h) {
+    const auto* const halves = w + 2 * h * Isa::kLanes;
+    return {Isa::load_halves(halves), Isa::load_halves(halves + kPanel)};
   }
 };
 
 struct Bf16Panel {
   static constexpr int64_t kBytes = 2 * kPanel;
   template <class Isa>
-  static inline void load_pair(const uint8_t* w, int h, typename Isa::Floats& low,
-                               typename Isa::Floats& high) {
+  static inline FloatPair<Isa> load_pair(const uint8_t* w, int h) {
     const auto words = Isa::load_bytes(w + 4 * h * Isa::kLanes);
-    low = Isa::low_bf16(words);
-    high = Isa::high_bf16(words);
+    return {Isa::low_bf16(words), Isa::high_bf16(words)};
   }
 };
 
@@ -71,12 +60,11 @@ void float_panel(const uint8_t* weights, FloatRows x, int64_t n_inputs, float* s
     const uint8_t* w = weights;
     for (int64_t k = 0; k < n_inputs; ++k, w += Format::kBytes) {
       for (int a = 0; a < kAtOnce; ++a) {
-        typename Isa::Floats w_low, w_high;
-        Format::template load_pair<Isa>(w, h + a, w_low, w_high);
+        const auto pair = Format::template load_pair<Isa>(w, h + a);
         for (int r = 0; r < R; ++r) {
-          const auto input = Isa::broadcast(x.data[r * x.stride + k]);
-          low[r][a] = Isa::fma(input, w_low, low[r][a]);
-          high[r][a] = Isa::fma(input, w_high, high[r][a]);
+          const float input = x.data[r * x.stride + k];
+          low[r][a] += input * pair.low;
+          high[r][a] += input * pair.high;
         }
       }
     }
@@ -93,24 +81,23 @@ template <class Isa, class Format>
 void float_tile(const uint8_t* weights, int64_t n_inputs, float* tile) {
   for (int64_t k = 0; k < n_inputs; ++k, weights += Format::kBytes, tile += kPanel) {
     for (int h = 0; h < kPanel / 2 / Isa::kLanes; ++h) {
-      typename Isa::Floats low, high;
-      Format::template load_pair<Isa>(weights, h, low, high);
-      Isa::store(tile + h * Isa::kLanes, low);
-      Isa::store(tile + h * Isa::kLanes + kPanel / 2, high);
+      const auto pair = Format::template load_pair<Isa>(weights, h);
+      Isa::store(tile + h * Isa::kLanes, pair.low);
+      Isa::store(tile + h * Isa::kLanes + kPanel / 2, pair.high);
     }
   }
 }
 
 // Panels of integers. dots() adds to `low` and `high` the products of one group of inputs of R rows with
-// outputs h·kLanes … and with those 16 further on. scale_pair() gives the scales of the group: those of the
-// inputs, times those of the weights if the format has them.
+// outputs h·kLanes … and with those 16 further on. scale() gives the scales of the group for the outputs from
+// one on: that of the inputs, times those of the weights if the format has them.
 
 /// The same four bytes in each lane.
 template <class Isa>
 inline typename Isa::Ints broadcast_quad(const int8_t* p) {
   int32_t quad;
   std::memcpy(&quad, p, sizeof quad);
-  return Isa::broadcast(quad);
+  return quad + typename Isa::Ints{};
 }
 
 struct Int8Panel {
@@ -133,9 +120,8 @@ struct Int8Panel {
     }
   }
   template <class Isa>
-  static inline void scale_pair(const uint8_t*, int, typename Isa::Floats x_scale, typename Isa::Floats& low,
-                                typename Isa::Floats& high) {
-    low = high = x_scale;
+  static inline float scale(const uint8_t*, int64_t, float x_scale) {
+    return x_scale;
   }
 };
 
@@ -165,19 +151,19 @@ struct Int4Panel {
     }
   }
   template <class Isa>
-  static inline void scale_pair(const uint8_t* w, int h, typename Isa::Floats x_scale,
-                                typename Isa::Floats& low, typename Isa::Floats& high) {
-    low = Isa::mul(x_scale, Isa::load_halves(w + 2 * h * Isa::kLanes));
-    high = Isa::mul(x_scale, Isa::load_halves(w + 2 * h * Isa::kLanes + kPanel));
+  static inline typename Isa::Floats scale(const uint8_t* w, int64_t output, float x_scale) {
+    return x_scale * Isa::load_halves(w + 2 * output);
   }
 };
 
 /// sums (R, 32) += x (R, groups · 32) · panel (groups · 32, 32)
 template <class Isa, class Format, int R>
 void integer_panel(const uint8_t* weights, const IntegerRows& x, int64_t n_groups, float* sums) {
+  using Floats = typename Isa::Floats;
+  using Ints = typename Isa::Ints;
   constexpr int kPairs = kPanel / 2 / Isa::kLanes;
   const int64_t stride = x.n_groups * kGroup;
-  typename Isa::Floats sums_low[R][kPairs], sums_high[R][kPairs];
+  Floats sums_low[R][kPairs], sums_high[R][kPairs];
   for (int r = 0; r < R; ++r) {
     for (int h = 0; h < kPairs; ++h) {
       sums_low[r][h] = Isa::load(sums + r * kPanel + h * Isa::kLanes);
@@ -186,16 +172,17 @@ void integer_panel(const uint8_t* weights, const IntegerRows& x, int64_t n_group
   }
   for (int64_t group = 0; group < n_groups; ++group, weights += Format::kBytes) {
     for (int h = 0; h < kPairs; ++h) {
-      typename Isa::Ints low[R], high[R];
+      const int64_t output = h * Isa::kLanes;
+      Ints low[R], high[R];
       for (int r = 0; r < R; ++r)
-        low[r] = high[r] = Isa::broadcast(-Format::template offset<Isa>() * x.sums[r * x.n_groups + group]);
+        low[r] = high[r] = -Format::template offset<Isa>() * x.sums[r * x.n_groups + group] + Ints{};
       Format::template dots<Isa, R>(weights, h, x.numbers + group * kGroup, stride, low, high);
       for (int r = 0; r < R; ++r) {
-        typename Isa::Floats scale_low, scale_high;
-        Format::template scale_pair<Isa>(weights, h, Isa::broadcast(x.scales[r * x.n_groups + group]),
-                                         scale_low, scale_high);
-        sums_low[r][h] = Isa::fma(Isa::to_floats(low[r]), scale_low, sums_low[r][h]);
-        sums_high[r][h] = Isa::fma(Isa::to_floats(high[r]), scale_high, sums_high[r][h]);
+        const float x_scale = x.scales[r * x.n_groups + group];
+        sums_low[r][h] +=
+            __builtin_convertvector(low[r], Floats) * Format::template scale<Isa>(weights, output, x_scale);
+        sums_high[r][h] += __builtin_convertvector(high[r], Floats) *
+                           Format::template scale<Isa>(weights, output + kPanel / 2, x_scale);
       }
     }
   }
@@ -212,15 +199,13 @@ void integer_panel(const uint8_t* weights, const IntegerRows& x, int64_t n_group
 template <class Isa, int R, int P>
 void dot_products(const float* w, int64_t n_inputs, FloatRows x, float* y, int64_t y_stride) {
   constexpr int64_t kLanes = Isa::kLanes;
-  typename Isa::Floats sums[R][P];
-  for (auto& row : sums)
-    for (auto& sum : row) sum = Isa::zero();
+  typename Isa::Floats sums[R][P] = {};
   const auto add = [&](const float* inputs, int64_t x_stride, const float* weights, int64_t w_stride) {
     typename Isa::Floats input[R];
     for (int r = 0; r < R; ++r) input[r] = Isa::load(inputs + r * x_stride);
     for (int p = 0; p < P; ++p) {
       const auto weight = Isa::load(weights + p * w_stride);
-      for (int r = 0; r < R; ++r) sums[r][p] = Isa::fma(input[r], weight, sums[r][p]);
+      for (int r = 0; r < R; ++r) sums[r][p] += input[r] * weight;
     }
   };
   int64_t k = 0;
@@ -236,38 +221,32 @@ void dot_products(const float* w, int64_t n_inputs, FloatRows x, float* y, int64
     for (int p = 0; p < P; ++p) y[r * y_stride + p] = Isa::sum(sums[r][p]);
 }
 
-// The functions for each number of rows, as one table.
-
-template <class Isa, class Format, int... R>
-constexpr void add_float_kernels(FloatKernel* table, std::integer_sequence<int, R...>) {
-  ((table[R] = float_panel<Isa, Format, R + 1>), ...);
-}
-
-template <class Isa, class Format, int... R>
-constexpr void add_integer_kernels(IntegerKernel* table, std::integer_sequence<int, R...>) {
-  ((table[R] = integer_panel<Isa, Format, R + 1>), ...);
-}
-
-template <class Isa, int P, int... R>
-constexpr void add_dot_kernels(DotKernel* table, std::integer_sequence<int, R...>) {
-  ((table[R] = dot_products<Isa, R + 1, P>), ...);
+/// Calls set<R>() for R from 1 to n_rows.
+template <int n_rows, class Set>
+constexpr void for_each_number(const Set& set) {
+  if constexpr (n_rows > 1) for_each_number<n_rows - 1>(set);
+  set.template operator()<n_rows>();
 }
 
 template <class Isa>
-constexpr ProductKernels kernels_of() {
-  constexpr auto float_rows = std::make_integer_sequence<int, Isa::kFloatRows>();
-  constexpr auto int_rows = std::make_integer_sequence<int, Isa::kIntRows>();
-  ProductKernels kernels{.float_rows = Isa::kFloatRows, .integer_rows = Isa::kIntRows};
-  add_float_kernels<Isa, Fp32Panel>(kernels.fp32, float_rows);
-  add_float_kernels<Isa, Fp16Panel>(kernels.fp16, float_rows);
-  add_float_kernels<Isa, Bf16Panel>(kernels.bf16, float_rows);
-  add_integer_kernels<Isa, Int8Panel>(kernels.int8, int_rows);
-  add_integer_kernels<Isa, Int4Panel>(kernels.int4, int_rows);
-  kernels.fp16_tile = float_tile<Isa, Fp16Panel>;
-  kernels.bf16_tile = float_tile<Isa, Bf16Panel>;
-  constexpr auto dot_rows = std::make_integer_sequence<int, kDotRows>();
-  add_dot_kernels<Isa, kDotOutputs>(kernels.dots, dot_rows);
-  add_dot_kernels<Isa, 1>(kernels.last_dots, dot_rows);
+constexpr ProductKernels product_kernels() {
+  ProductKernels kernels{.float_rows = Isa::kFloatRows,
+                         .integer_rows = Isa::kIntRows,
+                         .bf16_tile = float_tile<Isa, Bf16Panel>,
+                         .fp16_tile = float_tile<Isa, Fp16Panel>};
+  for_each_number<Isa::kFloatRows>([&]<int R>() {
+    kernels.fp32[R - 1] = float_panel<Isa, Fp32Panel, R>;
+    kernels.bf16[R - 1] = float_panel<Isa, Bf16Panel, R>;
+    kernels.fp16[R - 1] = float_panel<Isa, Fp16Panel, R>;
+  });
+  for_each_number<Isa::kIntRows>([&]<int R>() {
+    kernels.int8[R - 1] = integer_panel<Isa, Int8Panel, R>;
+    kernels.int4[R - 1] = integer_panel<Isa, Int4Panel, R>;
+  });
+  for_each_number<kDotRows>([&]<int R>() {
+    kernels.dots[R - 1] = dot_products<Isa, R, kDotOutputs>;
+    kernels.last_dots[R - 1] = dot_products<Isa, R, 1>;
+  });
   return kernels;
 }
 
