@@ -31,6 +31,7 @@ constexpr auto list_methods = std::to_array<std::string_view>({"copy", "count", 
 constexpr auto forbidden_list_methods = std::to_array<std::string_view>(
     {"append", "clear", "extend", "insert", "pop", "remove", "reverse", "sort"});
 constexpr auto tuple_methods = std::to_array<std::string_view>({"count", "index"});
+constexpr auto loop_methods = std::to_array<std::string_view>({"changed", "cycle"});
 
 bool has(std::span<const std::string_view> names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();
@@ -39,24 +40,18 @@ bool has(std::span<const std::string_view> names, std::string_view name) {
 enum class Access { none, method, forbidden };
 
 Access access_to(const Value& value, std::string_view name) {
+  const auto kind = value.kind();
   if (name.starts_with("__")) return Access::none;
-  switch (value.kind()) {
-    case Kind::text:
-      return has(text_methods, name) ? Access::method : Access::none;
-    case Kind::dict:
-      if (has(forbidden_dict_methods, name)) return Access::forbidden;
-      return has(dict_methods, name) ? Access::method : Access::none;
-    case Kind::list:
-      if (has(forbidden_list_methods, name)) return Access::forbidden;
-      return has(list_methods, name) ? Access::method : Access::none;
-    case Kind::tuple:
-    case Kind::range:
-      return has(tuple_methods, name) ? Access::method : Access::none;
-    case Kind::loop:
-      return name == "cycle" || name == "changed" ? Access::method : Access::none;
-    default:
-      return Access::none;
-  }
+  if ((kind == Kind::dict && has(forbidden_dict_methods, name)) ||
+      (kind == Kind::list && has(forbidden_list_methods, name)))
+    return Access::forbidden;
+  const bool is_method = kind == Kind::text   ? has(text_methods, name)
+                         : kind == Kind::dict ? has(dict_methods, name)
+                         : kind == Kind::list ? has(list_methods, name)
+                         : kind == Kind::tuple || kind == Kind::range
+                             ? has(tuple_methods, name)
+                             : kind == Kind::loop && has(loop_methods, name);
+  return is_method ? Access::method : Access::none;
 }
 
 /// The attribute alone; nullopt if there is none.
@@ -70,14 +65,10 @@ std::optional<Value> own_attribute(Budget& budget, const Value& value, const std
   }
   if (const auto* callable = value.as<std::shared_ptr<const Callable>>(); callable && name == "name")
     return text(budget, (*callable)->name());
-  switch (access_to(value, name)) {
-    case Access::none:
-      return std::nullopt;
-    case Access::forbidden:
-      return forbidden(fmt::format("'{}' would change a value of type {}", name, type_name(value)));
-    case Access::method:
-      break;
-  }
+  const auto access = access_to(value, name);
+  if (access == Access::none) return std::nullopt;
+  if (access == Access::forbidden)
+    return forbidden(fmt::format("'{}' would change a value of type {}", name, type_name(value)));
   budget.make(sizeof(Method));
   return std::make_shared<const Method>(Method{.object = value, .name = name});
 }

@@ -32,6 +32,7 @@ Kind Value::kind() const {
   // In the order of Form, where `list` stands for all sequences.
   constexpr Kind kinds[] = {undefined, none, boolean,    integer, real,     text,
                             list,      dict, name_space, method,  callable, loop};
+  static_assert(std::size(kinds) == std::variant_size_v<Form>);
   return kinds[form_.index()];
 }
 
@@ -251,6 +252,7 @@ std::string type_name(const Value& value) {
                                    "str",       "list",        "tuple",      "range", "generator",
                                    "dict_keys", "dict_values", "dict_items", "dict",  "Namespace",
                                    "method",    "function",    "LoopContext"};
+  static_assert(std::size(names) == static_cast<size_t>(Kind::loop) + 1);
   return names[static_cast<size_t>(value.kind())];
 }
 
