@@ -29,14 +29,7 @@ namespace {
 namespace fs = std::filesystem;
 
 std::string_view dtype_name(torch::ScalarType type) {
-  switch (type) {
-    case torch::kHalf:
-      return "float16";
-    case torch::kBFloat16:
-      return "bfloat16";
-    default:
-      return "float32";
-  }
+  return type == torch::kHalf ? "float16" : type == torch::kBFloat16 ? "bfloat16" : "float32";
 }
 
 /// Floating-point tensors of another source in one type.
@@ -62,17 +55,10 @@ class ConvertedTensors final : public TensorSource {
 };
 
 torch::ScalarType scalar_type(ExportedType type) {
-  switch (type) {
-    case ExportedType::fp16:
-      return torch::kHalf;
-    case ExportedType::bf16:
-      return torch::kBFloat16;
-    case ExportedType::fp32:
-    case ExportedType::q8_0:  // refused before
-    case ExportedType::q4_0:
-      break;
-  }
-  return torch::kFloat;
+  // The quantised types are refused before.
+  return type == ExportedType::fp16   ? torch::kHalf
+         : type == ExportedType::bf16 ? torch::kBFloat16
+                                      : torch::kFloat;
 }
 
 ChosenFamily chosen_family(const Task& task) {
