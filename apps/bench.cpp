@@ -155,7 +155,8 @@ std::string as_text(const std::vector<ScalingCurve>& curves) {
       "Megabytes of tensors at most, without the weights; decoding: of the state after n tokens\n\n{}",
       scaling_table(
           curves, [](const auto& curve) { return exponent(curve.seconds_exponent); }, milliseconds),
-      scaling_table(curves, [](const auto& curve) { return exponent(curve.bytes_exponent); }, megabytes));
+      scaling_table(
+          curves, [](const auto& curve) { return exponent(curve.bytes_exponent); }, megabytes));
 }
 
 /// The task to measure, on its own data or on random ones.
@@ -176,7 +177,8 @@ BenchTask task_of(const BenchArguments& arguments) {
   const auto experiment =
       is_run ? task.own->experiment() : load_experiment_or_text(arguments.target, arguments.overrides);
   if (const auto missing = missing_data(experiment)) {
-    const auto vocabulary = is_run ? task.own->vocabulary() : initial_vocabulary(experiment);
+    const auto vocabulary =
+        is_run ? task.own->vocabulary() : initial_vocabulary(open_initial_model(experiment));
     task.random = std::make_unique<RandomTask>(experiment, vocabulary);
     std::cerr << fmt::format("note: {}; the model is measured with {}\n", excerpt(*missing, kLongMessage),
                              task.random->description());

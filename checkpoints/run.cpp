@@ -75,7 +75,8 @@ std::unique_ptr<Task> task_over(const std::vector<std::string>& files, const Tas
   Experiment experiment = task.experiment();
   auto& data = experiment.data;
   data.test.assign(files.begin(), files.end());
-  if (is_table(files.front())) follow_columns(columns_of_table(data_path(data.test.front())), task, data);
+  if (is_table(files.front()))
+    follow_columns(open_table(data_path(data.test.front()))->columns(), task, data);
   return open_task(experiment, task.vocabulary());
 }
 

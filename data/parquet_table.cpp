@@ -21,6 +21,7 @@
 #include "base/text.h"
 #include "io/json_document.h"
 #include "io/open_file.h"
+#include "io/sha256.h"
 #endif
 
 namespace zoo {
@@ -39,14 +40,6 @@ template <class Result>
 auto value_or_fail(Result&& result, const std::filesystem::path& path) {
   check(result.status(), path);
   return std::forward<Result>(result).ValueOrDie();
-}
-
-std::unique_ptr<parquet::arrow::FileReader> open_parquet(const std::filesystem::path& path) {
-  // The file is checked as all files of a corpus are; Arrow takes over the descriptor.
-  auto descriptor = open_for_reading(path, Follow::links);
-  const auto file = value_or_fail(arrow::io::ReadableFile::Open(descriptor.get()), path);
-  descriptor.release();
-  return value_or_fail(parquet::arrow::OpenFile(file, arrow::default_memory_pool()), path);
 }
 
 /// The names that lead to a column: one, or several for a member of a struct, from the outer column inwards.
@@ -146,59 +139,78 @@ std::string field_at(const arrow::Array& array, int64_t row, const std::filesyst
   return with_unix_line_ends(std::move(text));
 }
 
-}  // namespace
-
-void read_parquet(const std::filesystem::path& path, const std::vector<ColumnNames>& columns,
-                  const RowVisitor& visit, const std::vector<size_t>& lists) {
-  const auto reader = open_parquet(path);
-  const auto schema = schema_of(*reader, path);
-  std::vector<ParquetColumn> found;
-  for (size_t i = 0; i < columns.size(); ++i) {
-    const auto values = std::ranges::find(lists, i) == lists.end() ? Values::single : Values::lists;
-    found.push_back(find_parquet_column(path, *schema, columns[i], values));
+class ParquetTable final : public Table {
+ public:
+  explicit ParquetTable(const std::filesystem::path& path) : path_(path), file_(opened(path)) {
+    reader_ = value_or_fail(parquet::arrow::OpenFile(file_, arrow::default_memory_pool()), path);
   }
-  reader->set_batch_size(kRowsAtOnce);
-  std::vector<int> row_groups(static_cast<size_t>(reader->num_row_groups()));
-  std::iota(row_groups.begin(), row_groups.end(), 0);
-  const auto batches =
-      value_or_fail(reader->GetRecordBatchReader(row_groups, leaves_of(*reader, found)), path);
-  int64_t number = 0;
-  while (const auto batch = value_or_fail(batches->Next(), path)) {
-    std::vector<std::shared_ptr<arrow::Array>> arrays;
-    for (const auto& column : found) arrays.push_back(array_at(*batch, column, path));
-    for (int64_t row = 0; row < batch->num_rows(); ++row) {
-      TableRow result{.number = ++number, .fields = {}};
-      for (const auto& array : arrays) result.fields.push_back(field_at(*array, row, path));
-      visit(std::move(result));
+
+  std::vector<std::string> columns() override { return schema_of(*reader_, path_)->field_names(); }
+  std::string hash() const override {
+    constexpr int64_t piece_bytes = int64_t{1} << 20;
+    Sha256 sum;
+    for (int64_t offset = 0;; offset += piece_bytes) {
+      const auto piece = value_or_fail(file_->ReadAt(offset, piece_bytes), path_);
+      sum.add(std::string_view(*piece));
+      if (piece->size() < piece_bytes) return sum.digest();
     }
   }
-  if (number == 0) throw DataError(fmt::format("{}: the table has no rows", path.string()));
-}
 
-std::vector<std::string> columns_of_parquet(const std::filesystem::path& path) {
-  return schema_of(*open_parquet(path), path)->field_names();
+ private:
+  /// The file is checked as all files of a corpus are; Arrow takes over the descriptor.
+  static std::shared_ptr<arrow::io::ReadableFile> opened(const std::filesystem::path& path) {
+    auto descriptor = open_for_reading(path, Follow::links);
+    auto file = value_or_fail(arrow::io::ReadableFile::Open(descriptor.get()), path);
+    descriptor.release();
+    return file;
+  }
+
+  void visit_rows(const std::vector<ColumnNames>& columns, const RowVisitor& visit,
+                  const std::vector<size_t>& lists) override {
+    const auto schema = schema_of(*reader_, path_);
+    std::vector<ParquetColumn> found;
+    for (size_t i = 0; i < columns.size(); ++i) {
+      const auto values = std::ranges::find(lists, i) == lists.end() ? Values::single : Values::lists;
+      found.push_back(find_parquet_column(path_, *schema, columns[i], values));
+    }
+    reader_->set_batch_size(kRowsAtOnce);
+    std::vector<int> row_groups(static_cast<size_t>(reader_->num_row_groups()));
+    std::iota(row_groups.begin(), row_groups.end(), 0);
+    const auto batches =
+        value_or_fail(reader_->GetRecordBatchReader(row_groups, leaves_of(*reader_, found)), path_);
+    int64_t number = 0;
+    while (const auto batch = value_or_fail(batches->Next(), path_)) {
+      std::vector<std::shared_ptr<arrow::Array>> arrays;
+      for (const auto& column : found) arrays.push_back(array_at(*batch, column, path_));
+      for (int64_t row = 0; row < batch->num_rows(); ++row) {
+        TableRow result{.number = ++number, .fields = {}};
+        for (const auto& array : arrays) result.fields.push_back(field_at(*array, row, path_));
+        visit(std::move(result));
+      }
+    }
+    if (number == 0) throw DataError(fmt::format("{}: the table has no rows", path_.string()));
+  }
+
+  std::filesystem::path path_;
+  std::shared_ptr<arrow::io::ReadableFile> file_;
+  std::unique_ptr<parquet::arrow::FileReader> reader_;
+};
+
+}  // namespace
+
+std::unique_ptr<Table> open_parquet(const std::filesystem::path& path) {
+  return std::make_unique<ParquetTable>(path);
 }
 
 #else
 
-namespace {
-
-[[noreturn]] void fail_without_arrow(const std::filesystem::path& path) {
+std::unique_ptr<Table> open_parquet(const std::filesystem::path& path) {
   throw DataError(
       fmt::format("{}: this build reads no Parquet, because Arrow was not found: pip install pyarrow into "
                   "the Python that CMake "
                   "finds, and build again (docs/data.md)",
                   path.string()));
 }
-
-}  // namespace
-
-void read_parquet(const std::filesystem::path& path, const std::vector<ColumnNames>&, const RowVisitor&,
-                  const std::vector<size_t>&) {
-  fail_without_arrow(path);
-}
-
-std::vector<std::string> columns_of_parquet(const std::filesystem::path& path) { fail_without_arrow(path); }
 
 #endif
 

@@ -50,30 +50,43 @@ std::vector<std::string> read_header(const std::filesystem::path& path, FileLine
   return {fields.begin(), fields.end()};
 }
 
+class TsvTable final : public Table {
+ public:
+  explicit TsvTable(const std::filesystem::path& path)
+      : path_(path), lines_(path), header_(read_header(path, lines_)) {}
+
+  std::vector<std::string> columns() override { return header_; }
+  std::string hash() const override { return lines_.hash(); }
+
+ private:
+  void visit_rows(const std::vector<ColumnNames>& columns, const RowVisitor& visit,
+                  const std::vector<size_t>&) override {
+    lines_.rewind();
+    lines_.next();
+    std::vector<size_t> indices;
+    for (const auto& names : columns) indices.push_back(find_tsv_column(path_, header_, names));
+    while (lines_.next()) {
+      if (is_blank(lines_.line())) continue;
+      const auto fields = tsv_fields(lines_.line());
+      if (fields.size() != header_.size()) {
+        throw DataError(fmt::format("{}:{}: {} fields, but the header has {}", path_.string(),
+                                    lines_.number(), fields.size(), header_.size()));
+      }
+      TableRow row{.number = lines_.number(), .fields = {}};
+      for (const size_t index : indices) row.fields.emplace_back(fields[index]);
+      visit(std::move(row));
+    }
+  }
+
+  std::filesystem::path path_;
+  FileLines lines_;
+  std::vector<std::string> header_;
+};
+
 }  // namespace
 
-void read_tsv(const std::filesystem::path& path, const std::vector<ColumnNames>& columns,
-              const RowVisitor& visit) {
-  FileLines lines(path);
-  const auto header = read_header(path, lines);
-  std::vector<size_t> indices;
-  for (const auto& names : columns) indices.push_back(find_tsv_column(path, header, names));
-  while (lines.next()) {
-    if (is_blank(lines.line())) continue;
-    const auto fields = tsv_fields(lines.line());
-    if (fields.size() != header.size()) {
-      throw DataError(fmt::format("{}:{}: {} fields, but the header has {}", path.string(), lines.number(),
-                                  fields.size(), header.size()));
-    }
-    TableRow row{.number = lines.number(), .fields = {}};
-    for (const size_t index : indices) row.fields.emplace_back(fields[index]);
-    visit(std::move(row));
-  }
-}
-
-std::vector<std::string> columns_of_tsv(const std::filesystem::path& path) {
-  FileLines lines(path);
-  return read_header(path, lines);
+std::unique_ptr<Table> open_tsv(const std::filesystem::path& path) {
+  return std::make_unique<TsvTable>(path);
 }
 
 }  // namespace zoo

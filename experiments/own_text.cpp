@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "checkpoints/stored_model.h"
+#include "data/tables.h"
 #include "experiments/load_experiment.h"
 #include "experiments/own_examples.h"
 #include "io/config/yaml_text.h"
@@ -67,12 +68,15 @@ std::string shown_size(int64_t bytes) {
                              : fmt::format("{:.1f} MB", size / 1e6);
 }
 
-/// How the files are read: texts as they are, rows of tables, conversations.
-DataConfig data_of(const std::vector<fs::path>& files) {
+/// How the files are read: texts as they are, rows of tables, conversations. `only_table`: the one file, if
+/// it is a table.
+DataConfig data_of(const std::vector<fs::path>& files, Table* only_table) {
   DataConfig data;
   std::optional<OwnRows> rows;  // of the files before
   for (const auto& file : files) {
-    const auto more = read_own_rows(file);
+    const auto opened = is_own_table(file) && !only_table ? open_table(file) : nullptr;
+    auto* const table = only_table ? only_table : opened.get();
+    const auto more = table ? own_rows(*table, file) : std::nullopt;
     if (is_own_table(file) && !more)
       throw DataError(fmt::format("{}: a table is not one text: give it alone", file.string()));
     if (!data.train.empty() && more != rows)
@@ -114,13 +118,16 @@ Facts read_facts(const DataConfig& data) {
   for (const auto& file : data.train) {
     auto one = data;
     one.train = one.valid = {file};
+    Corpus corpus(one, /*most_kept=*/0);
     if (data.chat) {
-      visit_conversations(one, Split::train, [&](const Conversation& conversation, const std::string& place) {
-        add_text(json_text(conversation["messages"]), place, facts, present);
-      });
+      visit_conversations(corpus, Split::train,
+                          [&](const Conversation& conversation, const std::string& place) {
+                            add_text(json_text(conversation["messages"]), place, facts, present);
+                          });
     } else {
-      visit_documents(one, Split::train,
-                      [&](std::string_view text) { add_text(text, file.text, facts, present); });
+      corpus.visit(Split::train, [&](const Document& document, Split) {
+        add_text(document.text, file.text, facts, present);
+      });
     }
   }
   facts.distinct = std::ranges::count(present, true);
@@ -332,11 +339,14 @@ std::string name_of_run(const fs::path& file) {
 bool is_own_text(const fs::path& path) {
   if (is_own_pictures(path)) return true;
   if (!has_file(path)) return false;
-  if (has_extension(path, {".yaml", ".yml", ".json"}) || is_stored_model(path)) return false;
+  if (has_extension(path, {".yaml", ".yml", ".json"})) return false;
+  if (is_own_table(path)) return true;
+  if (is_stored_model(path)) return false;
   constexpr size_t longest_configuration = 1 << 16;
+  std::error_code ignored;
+  if (fs::file_size(path, ignored) > longest_configuration) return true;
   const MappedFile file(path);
-  const auto text = without_byte_order_mark(file.bytes());
-  return text.size() > longest_configuration || !looks_like_configuration(text);
+  return !looks_like_configuration(without_byte_order_mark(file.bytes()));
 }
 
 bool are_own_texts(const std::vector<fs::path>& files) {
@@ -351,11 +361,13 @@ bool are_own_texts(const std::vector<fs::path>& files) {
 }
 
 TextRecipe recipe_for(const std::vector<fs::path>& files, const std::vector<std::string>& overrides) {
-  if (auto recipe = recipe_for_examples(files)) {
+  const auto& first = files.front();
+  const auto table = files.size() == 1 && is_own_table(first) ? open_table(first) : nullptr;
+  if (auto recipe = files.size() == 1 ? recipe_for_examples(first, table.get()) : std::nullopt) {
     recipe->experiment = parse_experiment(recipe->yaml, recipe->name + ".yaml", overrides);
     return *std::move(recipe);
   }
-  const auto data = data_of(files);
+  const auto data = data_of(files, table.get());
   const auto source = source_in(overrides);
   if (data.chat && !source) {
     throw DataError(fmt::format(

@@ -40,6 +40,8 @@ BatchSource& Task::batches(Split split) {
   return *source;
 }
 
+std::string Task::hash_of_data() const { return zoo::hash_of_data(experiment_.data); }
+
 BatchOptions Task::batch_options(Split split) const {
   const auto& config = experiment_;
   BatchOptions options;

@@ -9,6 +9,7 @@
 
 #include "data/batch_source.h"
 #include "data/images/box.h"
+#include "data/splits.h"
 #include "io/metrics_log.h"
 #include "models/model.h"
 #include "tasks/evaluation.h"
@@ -17,7 +18,6 @@
 #include "tasks/prediction.h"
 #include "tasks/task_type.h"
 #include "tasks/vocabulary.h"
-#include "text/corpus.h"
 #include "tokenizers/tokenizer.h"
 
 namespace zoo {
@@ -54,6 +54,9 @@ class Task {
 
   /// Remarks for people about the data that were read so far, and how they fit the model.
   const std::vector<std::string>& notes() const { return notes_; }
+
+  /// A hash of the files of the training and validation data (text/corpus.h).
+  virtual std::string hash_of_data() const;
 
   /// The batches of a split: shuffled for train, in the order of the text for the others. Throws DataError.
   BatchSource& batches(Split split);

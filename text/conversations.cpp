@@ -11,9 +11,6 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "data/file_lines.h"
-#include "data/text_files.h"
-#include "io/file_kind.h"
 #include "io/json_document.h"
 #include "io/sha256.h"
 #include "tokenizers/token_cache.h"
@@ -22,41 +19,6 @@ namespace zoo {
 namespace {
 
 using ConversationVisitor = std::function<void(Conversation conversation, const std::string& place)>;
-using LineVisitor = std::function<void(const std::filesystem::path& path, const FileLines& at)>;
-
-/// Calls `visit` at each line that is not blank.
-void visit_lines(const DataConfig& config, Split split, const LineVisitor& visit) {
-  for (const auto& file : files_to_read(config, split)) {
-    const auto path = data_path(file);
-    if (!has_extension(path, {".jsonl", ".ndjson"})) {
-      throw DataError(
-          fmt::format("{}: conversations are read from NAME.jsonl, with an object like {{\"messages\": "
-                      "[...]}} in each line",
-                      path.string()));
-    }
-    for (FileLines lines(path); lines.next();) {
-      if (!is_blank(lines.line())) visit(path, lines);
-    }
-  }
-}
-
-/// The same for the lines of `split` only, if the files have those of two.
-void visit_lines_of_split(const DataConfig& config, Split split, const LineVisitor& visit) {
-  size_t n = 0, n_train = 0, number = 0;
-  const bool shared = is_shared(config, split);
-  if (shared) {
-    visit_lines(config, split, [&](const auto&, const auto&) { ++n; });
-    n_train = train_part(config, n);
-  }
-  size_t visited = 0;
-  visit_lines(config, split, [&](const std::filesystem::path& path, const FileLines& at) {
-    if (shared && (number++ < n_train) != (split == Split::train)) return;
-    visit(path, at);
-    ++visited;
-  });
-  if (visited == 0) fail_empty(config, split, "conversations");
-}
-
 Conversation parsed(std::string_view line, const std::string& place) {
   Conversation conversation;
   try {
@@ -103,15 +65,9 @@ struct CachedConversations {
 
 /// Hash of everything that the tokens depend on: the conversations and the files of the tokenizer, its
 /// template among them. Empty if they are not cached.
-std::string cache_key(const DataConfig& config, Split split, const Tokenizer& tokenizer) {
+std::string cache_key(Corpus& corpus, Split split, const Tokenizer& tokenizer) {
   if (tokenizer.fingerprint().empty() || cache_root().empty()) return {};
-  Sha256 sum;
-  sum.add(fmt::format("conversations 1 {}\n", tokenizer.fingerprint()));
-  visit_lines_of_split(config, split, [&](const auto&, const FileLines& at) {
-    sum.add(fmt::format("{}\n", at.line().size()));
-    sum.add(at.line());
-  });
-  return sum.digest();
+  return sha256(fmt::format("conversations 2 {}\n{}", tokenizer.fingerprint(), corpus.fingerprint(split)));
 }
 
 CachedConversations cached_conversations(const std::string& key) {
@@ -141,19 +97,17 @@ TokenizedConversations with_counts(Stores stores, int64_t n) {
 
 }  // namespace
 
-void visit_conversations(const DataConfig& config, Split split, const ConversationVisitor& visit) {
-  visit_lines_of_split(config, split, [&](const std::filesystem::path& path, const FileLines& at) {
-    const auto place = fmt::format("{}:{}", path.string(), at.number());
-    visit(parsed(at.line(), place), place);
+void visit_conversations(Corpus& corpus, Split split, const ConversationVisitor& visit) {
+  corpus.visit(split, [&](const Document& line, Split) {
+    const auto place = fmt::format("{}:{}", line.file.string(), line.line);
+    visit(parsed(line.text, place), place);
   });
 }
 
-TokenizedConversations tokenize_conversations(const DataConfig& config, Split split,
-                                              const Tokenizer& tokenizer) {
+TokenizedConversations tokenize_conversations(Corpus& corpus, Split split, const Tokenizer& tokenizer) {
   const auto chat = make_chat_template(tokenizer.exported_files({}), "data.chat");
-  const auto cached = cached_conversations(cache_key(config, split, tokenizer));
-  int64_t n = 0;
-  visit_lines_of_split(config, split, [&](const auto&, const auto&) { ++n; });
+  const auto cached = cached_conversations(cache_key(corpus, split, tokenizer));
+  const int64_t n = corpus.n_documents(split);
   if (auto found = open_cached(cached)) return with_counts(*std::move(found), n);
 
   constexpr size_t at_once = 256;
@@ -170,7 +124,7 @@ TokenizedConversations tokenize_conversations(const DataConfig& config, Split sp
     }
     waiting.clear();
   };
-  visit_conversations(config, split, [&](Conversation conversation, const std::string& place) {
+  visit_conversations(corpus, split, [&](Conversation conversation, const std::string& place) {
     waiting.push_back({.conversation = std::move(conversation), .place = place});
     if (waiting.size() == at_once) finish();
   });
@@ -178,7 +132,7 @@ TokenizedConversations tokenize_conversations(const DataConfig& config, Split sp
   const Stores made{.tokens = tokens.finish(), .answers = answers.finish(), .bytes = bytes.finish()};
   if (made.tokens.n_rows() == 0) {
     throw DataError(fmt::format("{}: no conversation has an answer of the assistant that the template shows",
-                                corpus_name(config, split)));
+                                corpus_name(corpus.config(), split)));
   }
   return with_counts({.tokens = cached.tokens.write(made.tokens),
                       .answers = cached.answers.write(made.answers),

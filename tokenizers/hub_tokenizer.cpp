@@ -364,8 +364,8 @@ std::unique_ptr<Tokenizer> train_hub_tokenizer(const TokenizerConfig& config, Sp
                             ids);
 }
 
-std::unique_ptr<Tokenizer> load_hub_tokenizer(const std::filesystem::path& run_dir) {
-  const TokenizerFile file = read_tokenizer_file(run_dir);
+std::unique_ptr<Tokenizer> load_hub_tokenizer(const std::filesystem::path& run_dir,
+                                              const TokenizerFile& file) {
   const auto folder = run_dir / hub_folder;
   if (!file.files.empty() && !has_subdirectory(folder))
     throw CheckpointError(fmt::format("{}: missing", folder.string()));

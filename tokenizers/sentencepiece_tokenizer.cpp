@@ -340,8 +340,8 @@ SentencePieceTokenizer::Options SentencePieceTokenizer::saved_options(const std:
   return {};
 }
 
-std::unique_ptr<SentencePieceTokenizer> SentencePieceTokenizer::load(const std::filesystem::path& run_dir) {
-  const TokenizerFile file = read_tokenizer_file(run_dir);
+std::unique_ptr<SentencePieceTokenizer> SentencePieceTokenizer::load(const std::filesystem::path& run_dir,
+                                                                     const TokenizerFile& file) {
   const auto path = run_dir / model_name;
   std::string model;
   try {

@@ -251,7 +251,7 @@ class Writer {
     draft_ = open_run(
         {.dir = *arguments.draft, .weights = arguments.draft_weights, .device = arguments.run.device});
     require_same_vocabulary(*draft_, run);
-    generator_.use_draft({std::shared_ptr<void>(), &draft_->model()});
+    generator_.use_draft(draft_->model());
   }
 
   void run() const {

@@ -31,7 +31,7 @@
 #include "pages/labels_page.h"
 #include "tasks/problem.h"
 #include "text/batches/tagged_texts.h"
-#include "text/corpus.h"
+#include "text/text_rows.h"
 
 namespace zoo {
 namespace {
@@ -249,7 +249,7 @@ std::vector<std::vector<std::string>> right_labels(const PredictArguments& argum
   };
   try {
     if (!task_type(run.experiment()).labels_tokens) {
-      for (const auto& field : read_labelled(config, Split::test, problem).labels) {
+      for (const auto& field : labelled_texts(config, problem).take(Split::test).labels) {
         labels.push_back(problem == Problem::multi_label ? labels_in(field, config.label_separator)
                                                          : std::vector<std::string>{field});
       }

@@ -23,7 +23,7 @@ std::shared_ptr<const Tokenizer> tokens_of_bytes() {
 /// Writes a few tokens: the first, the last, or one between them of those that may follow.
 void follow(const Expression& expression) {
   static const auto tokenizer = tokens_of_bytes();
-  const TextConstraint constraint(expression, tokenizer, tokenizer->never_generated());
+  const TextConstraint constraint(expression, *tokenizer, tokenizer->never_generated());
   TokenIds ids;
   for (int64_t step = 0; step < 24; ++step) {
     if (constraint.is_complete({}, ids)) return;

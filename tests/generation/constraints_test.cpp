@@ -324,7 +324,7 @@ TEST(TextConstraint, AllowsTheTokensThatKeepTheAutomatonAlive) {
     for (const std::string expression :
          {"(the|cat|[a-z]{2}) ?[a-z]*", "[^a]+", "\\w+(\\s\\w+)*", "t.{0,3}[n-z]"}) {
       const auto parsed = parse_regular_expression(expression);
-      const TextConstraint constraint(parsed, tokenizer, unused);
+      const TextConstraint constraint(parsed, *tokenizer, unused);
       Automaton automaton(parsed, CodePoints::all());
       TokenIds ids;
       for (int step = 0; step < 6; ++step) {
@@ -366,7 +366,7 @@ TEST(TextConstraint, NeedsATextThatTheVocabularyCanWrite) {
   const auto message = [](const std::string& regex) {
     return message_of<UsageError>([&] {
       const auto tokenizer = letters();
-      Generator(text_model(small_config(Architecture::decoder), *tokenizer), tokenizer)
+      Generator(*text_model(small_config(Architecture::decoder), *tokenizer), *tokenizer)
           .generate(std::vector<std::string>{"a"}, {.regex = regex});
     });
   };
@@ -401,7 +401,8 @@ std::vector<std::string> ended(const Generator& generator, const GenerationConfi
 
 TEST(ConstrainedOutput, EndsByItselfWithoutAnEndToken) {
   const auto tokenizer = letters(SpecialTokenSet::none);
-  const Generator generator(text_model(small_config(Architecture::decoder), *tokenizer), tokenizer);
+  const auto model = text_model(small_config(Architecture::decoder), *tokenizer);
+  const Generator generator(*model, *tokenizer);
   for (const int64_t beams : {1, 3}) {
     auto options = drawn("(ab|ca){2}p?d");
     options.beam = beams;
@@ -414,7 +415,8 @@ TEST(ConstrainedOutput, EndsByItselfWithoutAnEndToken) {
 
 TEST(ConstrainedOutput, WinsOverOtherRules) {
   const auto tokenizer = letters();
-  const Generator generator(text_model(small_config(Architecture::decoder), *tokenizer), tokenizer);
+  const auto model = text_model(small_config(Architecture::decoder), *tokenizer);
+  const Generator generator(*model, *tokenizer);
   auto options = drawn("(ab){3}");
   options.min_new_tokens = 20;
   options.no_repeat_ngram_size = 2;
@@ -426,7 +428,8 @@ TEST(ConstrainedOutput, WinsOverOtherRules) {
 
 TEST(ConstrainedOutput, IsTheSameWithProposedTokens) {
   const auto tokenizer = letters();
-  const Generator generator(text_model(small_config(Architecture::decoder), *tokenizer), tokenizer);
+  const auto model = text_model(small_config(Architecture::decoder), *tokenizer);
+  const Generator generator(*model, *tokenizer);
   auto options = drawn("((ab|cd)e?){4,12}");
   const auto texts = ended(generator, options, OutputEnd::end_token);
   options.prompt_lookup = 4;
@@ -436,7 +439,8 @@ TEST(ConstrainedOutput, IsTheSameWithProposedTokens) {
 
 TEST(ConstrainedOutput, AnswersOfAnEncoderDecoderMatch) {
   const auto tokenizer = letters();
-  const Generator generator(text_model(small_config(Architecture::encoder_decoder), *tokenizer), tokenizer);
+  const auto model = text_model(small_config(Architecture::encoder_decoder), *tokenizer);
+  const Generator generator(*model, *tokenizer);
   const auto options = drawn("[a-d]{2,5}(e|f)");
   for (const auto& generation : generator.generate(std::vector<std::string>{"abc"}, options)) {
     for (const auto& output : generation.outputs)
@@ -445,13 +449,13 @@ TEST(ConstrainedOutput, AnswersOfAnEncoderDecoderMatch) {
 }
 
 TEST(ConstraintCache, KeepsTheConstraintsThatWereAskedForLast) {
+  const auto tokenizer = vocabularies().front();
   ConstraintCache cache(2);
   int n_made = 0;
   const auto get = [&](const std::string& text) {
     return cache.get({.text = text}, [&] {
       ++n_made;
-      return std::make_shared<TextConstraint>(parse_regular_expression(text), vocabularies().front(),
-                                              TokenIds());
+      return std::make_shared<TextConstraint>(parse_regular_expression(text), *tokenizer, TokenIds());
     });
   };
   const auto first = get("a+");

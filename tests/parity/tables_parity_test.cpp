@@ -48,7 +48,7 @@ TEST_F(TablesParity, TextsOfEveryTypeAndCompression) {
       EXPECT_TRUE(column(file, name) == expected[name]) << name;
     EXPECT_TRUE(column(file, "translation.de") == expected["de"]);
   }
-  EXPECT_EQ(columns_of_table(path("none.parquet")).at(3), "label");
+  EXPECT_EQ(open_table(path("none.parquet"))->columns().at(3), "label");
 }
 
 TEST_F(TablesParity, ErrorsOfParquet) {

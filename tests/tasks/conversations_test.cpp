@@ -15,6 +15,7 @@
 #include "experiments/load_experiment.h"
 #include "io/files.h"
 #include "tests/support/training.h"
+#include "text/corpus.h"
 #include "tokenizers/hub_tokenizer.h"
 
 namespace zoo::testing {
@@ -115,7 +116,8 @@ class CachedConversations : public Conversations {
   TokenizedConversations tokenized() const {
     const auto tokenizer =
         make_hub_tokenizer(read_hub_files(world_.path("own/hub"), Follow::nothing), {.eos = 7});
-    return tokenize_conversations(experiment().data, Split::train, *tokenizer);
+    Corpus corpus(experiment().data);
+    return tokenize_conversations(corpus, Split::train, *tokenizer);
   }
   std::vector<std::filesystem::path> files() const {
     const std::filesystem::directory_iterator all(world_.path("cache"));

@@ -35,7 +35,7 @@ TEST(ImageClassification, ARunLearnsAndPredicts) {
   EXPECT_EQ(metrics.at("images"), 9);
 
   // As the validation images, so their files.
-  const auto images = read_images(experiment.data, Split::valid);
+  const auto images = labelled_images(experiment.data).take(Split::valid);
   std::vector<std::string> files;
   for (int64_t i = 0; i < images.size(); ++i) {
     files.push_back(world.path(fmt::format("{}.png", i)).string());
@@ -65,7 +65,7 @@ TEST(ImageClassification, ManyFilesArePredictedAsOneByOne) {
   const TinyWorld world;
   const auto task = make_task(world.image_experiment());
   const auto model = make_model(task->experiment(), *task);
-  const auto images = read_images(task->experiment().data, Split::train);
+  const auto images = labelled_images(task->experiment().data).take(Split::train);
   std::vector<std::string> files;
   for (int64_t i = 0; i < 70; ++i) {
     files.push_back(world.path(fmt::format("{}.png", i)).string());

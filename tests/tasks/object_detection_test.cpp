@@ -42,7 +42,7 @@ TEST(ObjectDetection, ARunLearnsAndPredicts) {
   EXPECT_GT(after.at("map_50"), 4 * before.at("map_50"));
   EXPECT_EQ(after.at("images"), 36);
 
-  const auto set = read_marked_images(experiment.data, Split::train, run.labels());
+  const auto set = marked_images(experiment.data, run.labels()).take(Split::train);
   for (int64_t i = 0; i < 10; ++i) {
     const auto predictions = run.task().predict(run.model(), {set.file(i).string()});
     ASSERT_EQ(predictions.size(), 1U);

@@ -252,7 +252,7 @@ TEST_F(OwnPictures, AListMayCallItsColumnsAsUsual) {
       });
       const auto experiment = recipe_for({list}).experiment;
       EXPECT_EQ(experiment.task.type, "image_classification") << header;
-      EXPECT_EQ(read_images(experiment.data, Split::train).size(), 18) << header;
+      EXPECT_EQ(labelled_images(experiment.data).take(Split::train).size(), 18) << header;
     }
   }
   EXPECT_EQ(
@@ -266,26 +266,26 @@ TEST_F(OwnPictures, AListMayCallItsColumnsAsUsual) {
 TEST_F(OwnPictures, PartsOfAFolderAreUsedAsSuch) {
   for (const std::string part : {"train", "val", "test"}) write("parts/" + part, 20);
   const auto experiment = recipe_for({dir_ / "parts"}).experiment;
-  const auto images = read_images(experiment.data, Split::train);
+  const auto images = labelled_images(experiment.data).take(Split::train);
   EXPECT_EQ(images.size(), 20);
-  EXPECT_EQ(read_images(experiment.data, Split::valid).size(), 20);
-  EXPECT_EQ(read_images(experiment.data, Split::test).size(), 20);
+  EXPECT_EQ(labelled_images(experiment.data).take(Split::valid).size(), 20);
+  EXPECT_EQ(labelled_images(experiment.data).take(Split::test).size(), 20);
   EXPECT_THAT(images.labels(), ::testing::Contains("dark"));
   EXPECT_THAT(experiment.data.valid.at(0).text, ::testing::EndsWith("parts/val"));
   DataConfig whole;
   whole.train = {ConfigPath((dir_ / "parts").string())};
-  EXPECT_THAT(testing::message_of<DataError>([&] { read_images(whole, Split::train); }),
+  EXPECT_THAT(testing::message_of<DataError>([&] { labelled_images(whole).take(Split::train); }),
               HasSubstr("name them as data.train, data.valid and data.test"));
   write("parts/dev", 4);
   EXPECT_THAT(problem(dir_ / "parts"), HasSubstr("dev and val are the same part"));
   write("other/Train", 20);
-  EXPECT_EQ(read_images(recipe_for({dir_ / "other"}).experiment.data, Split::train).size(), 18);
+  EXPECT_EQ(labelled_images(recipe_for({dir_ / "other"}).experiment.data).take(Split::train).size(), 18);
   write("other/more", 20);
   EXPECT_THAT(problem(dir_ / "other"), HasSubstr("'more' stands beside the part train"));
   write("vehicles", 4);
   for (int i = 0; i < 6; ++i)
     dir_.write(fmt::format("vehicles/train/{}.png", i), read_file(dir_ / "vehicles/dark/0.png"));
-  EXPECT_EQ(read_images(recipe_for({dir_ / "vehicles"}).experiment.data, Split::train).size(), 9);
+  EXPECT_EQ(labelled_images(recipe_for({dir_ / "vehicles"}).experiment.data).take(Split::train).size(), 9);
 }
 
 TEST_F(OwnPictures, FewAreRefused) {
@@ -300,8 +300,8 @@ TEST_F(OwnPictures, FewAreRefused) {
       dir_.write(fmt::format("many/{}/{}.png", i, copy),
                  encode_png(Image{.shape = {.channels = 1, .height = 1, .width = 1}, .pixels = {0}}));
   const auto data = recipe_for({dir_ / "many"}).experiment.data;
-  const auto train = read_images(data, Split::train).labels(),
-             valid = read_images(data, Split::valid).labels();
+  const auto train = labelled_images(data).take(Split::train).labels(),
+             valid = labelled_images(data).take(Split::valid).labels();
   EXPECT_EQ(std::set(train.begin(), train.end()).size(), 40U);
   EXPECT_EQ(train.size() + valid.size(), 80U);
 }

@@ -18,6 +18,7 @@
 #include "models/inference_scope.h"
 #include "tasks/task.h"
 #include "tests/support/training.h"
+#include "text/text_rows.h"
 
 namespace zoo::testing {
 namespace {
@@ -175,7 +176,9 @@ TEST(Prediction, ReadsATextAsTrainingDoes) {
         EXPECT_GT(std::abs(probability_of(predictions[i], label) - probability), 1e-5) << i;
     }
     EXPECT_THAT(classifier.task->predict(*classifier.model, {}), IsEmpty());
-    EXPECT_THAT(message_of<DataError>([&] { classifier.task->predict(*classifier.model, {"sun", "m\xFF"}); }),
+    EXPECT_THAT(message_of<DataError>([&] {
+                  classifier.task->predict(*classifier.model, {"sun", "m\xFF"});
+                }),
                 HasSubstr("text 2: "));
   }
 }
@@ -206,7 +209,7 @@ TEST(Prediction, IsWhatAnEvaluationCounts) {
   for (const std::string family : kFamilies) {
     SCOPED_TRACE(family);
     const Classifier classifier(world, family, {"data.sequence_length=14", "data.test=table.tsv"});
-    const auto rows = read_labelled(classifier.task->experiment().data, Split::test);
+    const auto rows = labelled_texts(classifier.task->experiment().data).take(Split::test);
     const auto predictions = classifier.task->predict(*classifier.model, rows.texts);
     double right = 0;
     for (size_t i = 0; i < rows.texts.size(); ++i)

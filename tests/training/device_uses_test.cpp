@@ -68,7 +68,7 @@ TEST_P(UsesOnAGpu, ADraftModelProposes) {
   Generator generator(run.model(), run.tokenizer());
   const GenerationConfig options{.max_new_tokens = 12, .temperature = 0};
   const auto alone = generator.generate(kPrompts, options);
-  generator.use_draft(std::shared_ptr<Model>(std::shared_ptr<Model>(), &draft.model()));
+  generator.use_draft(draft.model());
   const auto together = generator.generate(kPrompts, options);
   for (size_t i = 0; i < alone.size(); ++i)
     EXPECT_EQ(together[i].outputs.front().text, alone[i].outputs.front().text);
@@ -163,7 +163,9 @@ TEST_P(UsesOnAGpu, ACacheInFewerBitsIsRefusedAtTheStart) {
 TEST_P(UsesOnAGpu, PromptsWithUnknownTokensAreRefused) {
   const auto run = trained("language_modeling", device(), {}, {"model.vocab_size=64"});
   const Generator generator(run.model(), run.tokenizer());
-  EXPECT_THAT(message_of<DataError>([&] { run.model().check_tokens(std::vector<int64_t>{1, 64}); }),
+  EXPECT_THAT(message_of<DataError>([&] {
+                run.model().check_tokens(std::vector<int64_t>{1, 64});
+              }),
               HasSubstr("the model has no vector for the token 64"));
   const auto ids = torch::tensor({{1, 2}, {3, 99}}, torch::kInt64);
   EXPECT_THAT(message_of<DataError>([&] { run.model().on_device({.input = {.ids = ids}}); }),
