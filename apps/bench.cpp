@@ -306,10 +306,9 @@ void bench(const BenchArguments& arguments) {
 
 void add_bench(CLI::App& app) {
   const auto arguments = std::make_shared<BenchArguments>();
-  auto* command = app.add_subcommand(
-      "bench",
-      "Measure how fast a model trains, reads and writes, and the memory it takes; without its data, with "
-      "random tokens or images");
+  auto* command = app.add_subcommand("bench",
+                                     "Measure how fast a model trains, reads and writes, and the memory it "
+                                     "takes; without its data, with random tokens or images");
   command->add_option("CONFIG|RUN", arguments->target, "A configuration, the directory of a run, or a text")
       ->type_name("PATH")
       ->required();
@@ -325,10 +324,9 @@ void add_bench(CLI::App& app) {
                    "Seconds to measure each speed; with more, --scaling reaches longer sequences")
       ->option_text(fmt::format("S={}", kUsualSeconds))
       ->check(number(0, 86400));
-  command->add_flag(
-      "--scaling", arguments->scaling,
-      "Also measure time and memory of attention (forward, training and decoding), feed-forward, "
-      "norm and model at growing lengths");
+  command->add_flag("--scaling", arguments->scaling,
+                    "Also measure time and memory of attention (forward, training and decoding), "
+                    "feed-forward, norm and model at growing lengths");
   command
       ->add_option("--longest", arguments->longest,
                    "With --scaling: measure lengths up to N, however long it takes")

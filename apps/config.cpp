@@ -110,15 +110,14 @@ void show_config(const ConfigArguments& arguments) {
 
 void add_config(CLI::App& app) {
   const auto arguments = std::make_shared<ConfigArguments>();
-  auto* command = app.add_subcommand("config",
-                                     "Show every key of a configuration with its default and meaning, or "
-                                     "those of KEY; all values of CONFIG; "
-                                     "or the configuration that zoo train chooses for TEXT");
+  auto* command =
+      app.add_subcommand("config",
+                         "Show every key of a configuration with its default and meaning, or those of KEY; "
+                         "all values of CONFIG; or the configuration that zoo train chooses for TEXT");
   command
-      ->add_option(
-          "CONFIG|TEXT|KEY", arguments->files,
-          "A configuration (a file, or a name such as gpt2), the directory of a run, text files, or a "
-          "key such as training.optimizer or lr")
+      ->add_option("CONFIG|TEXT|KEY", arguments->files,
+                   "A configuration (a file, or a name such as gpt2), the directory of a run, text files, or "
+                   "a key such as training.optimizer or lr")
       ->type_name("PATH");
   command->add_flag("--list", arguments->lists, "List the configurations that come with the program");
   add_overrides(*command, arguments->overrides);

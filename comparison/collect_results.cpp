@@ -315,10 +315,9 @@ class Collector {
   std::vector<Notice> notices() const {
     auto list = plan_.notices;
     if (const int64_t n_jobs = most_jobs(options_.dir); n_jobs > 1) {
-      list.push_back({NoticeKind::training,
-                      fmt::format("{} trainings ran at the same time: their seconds are not comparable "
-                                  "with a training that runs alone.",
-                                  n_jobs)});
+      list.push_back({NoticeKind::training, fmt::format("{} trainings ran at the same time: their seconds "
+                                                        "are not comparable with a training that runs alone.",
+                                                        n_jobs)});
     }
     return list;
   }

@@ -262,10 +262,9 @@ void add_evaluate(CLI::App& app) {
       ->type_name("N")
       ->check(whole_number(1));
   command
-      ->add_option(
-          "--translations", arguments->translations,
-          "text_to_text: write the translations to this file, one per line; pairs with a blank side are "
-          "not part of the data and have no line")
+      ->add_option("--translations", arguments->translations,
+                   "text_to_text: write the translations to this file, one per line; pairs with a blank side "
+                   "are not part of the data and have no line")
       ->type_name("FILE");
   add_base(*command, arguments->run.base);
   add_weights(*command, arguments->run.weights);

@@ -449,9 +449,9 @@ void generate(const GenerateArguments& arguments) {
 /// Options that propose tokens, which the model checks.
 void add_speculation(CLI::App& command, GenerateArguments& arguments) {
   command
-      .add_option("--draft", arguments.draft,
-                  "A smaller run with the same vocabulary: it proposes tokens, and the model checks several "
-                  "at once")
+      .add_option(
+          "--draft", arguments.draft,
+          "A smaller run with the same vocabulary: it proposes tokens, and the model checks several at once")
       ->type_name("RUN");
   command
       .add_option("--draft-weights", arguments.draft_weights,
@@ -475,9 +475,8 @@ void add_generate(CLI::App& app) {
   command
       ->add_option(
           "--input", arguments->input,
-          "A file with one prompt per line; default: standard input, and if that is empty, a decoder "
-          "writes a text from nothing. Prompts that are typed on a terminal are answered one by one, "
-          "until Ctrl-D")
+          "A file with one prompt per line; default: standard input, and if that is empty, a decoder writes "
+          "a text from nothing. Prompts that are typed on a terminal are answered one by one, until Ctrl-D")
       ->type_name("FILE")
       ->excludes(prompt)
       ->excludes(ids);

@@ -182,26 +182,22 @@ void add_score(CLI::App& app) {
       ->option_text("TEXT")
       ->allow_extra_args(false);
   command
-      ->add_option(
-          "--input", arguments->input,
-          "A file with one text per line; default: standard input. For a model that answers, a line is "
-          "a source, a tab and its target")
+      ->add_option("--input", arguments->input,
+                   "A file with one text per line; default: standard input. For a model that answers, a line "
+                   "is a source, a tab and its target")
       ->type_name("FILE");
-  add_json(*command, arguments->json,
-           "One JSON document: {\"results\": [{text, ids, logprobs, total, tokens, perplexity, "
-           "bits_per_byte}]}");
+  add_json(
+      *command, arguments->json,
+      "One JSON document: {\"results\": [{text, ids, logprobs, total, tokens, perplexity, bits_per_byte}]}");
   add_base(*command, arguments->run.base);
   add_weights(*command, arguments->run.weights);
   add_cache(*command, arguments->run.cache);
   add_device(*command, arguments->run.device);
   command->footer(
       "Prints a line for each text: the sum of the natural log-probabilities of its tokens, their number, "
-      "the "
-      "perplexity, and the text, separated by tabs. A decoder reads a text after the tokens that its "
-      "vocabulary "
-      "puts there; a target also has its end token. Texts that are longer than the model sees go on from "
-      "their "
-      "last half, as in generation.");
+      "the perplexity, and the text, separated by tabs. A decoder reads a text after the tokens that its "
+      "vocabulary puts there; a target also has its end token. Texts that are longer than the model sees go "
+      "on from their last half, as in generation.");
   command->callback([arguments] { score(*arguments); });
 }
 
