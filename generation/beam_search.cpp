@@ -69,8 +69,6 @@ class GroupBeams {
     });
     candidates.resize(std::min(candidates.size(), n_candidates(*limits_, *options_)));
     std::vector<int64_t> chosen;
-    const bool last_step =
-        static_cast<int64_t>(running_.front().hypothesis.ids.size()) + 1 >= limits_->max_new_tokens;
     std::vector<Running> next;
     for (size_t rank = 0; rank < candidates.size(); ++rank) {
       const auto& candidate = candidates[rank];
@@ -78,7 +76,10 @@ class GroupBeams {
       Running extended = running_[candidate.beam];
       extended.hypothesis.append(candidate.token, candidate.logprob);
       extended.total = candidate.total;
-      const bool ends = last_step || has_ended(extended);
+      auto& hypothesis = extended.hypothesis;
+      hypothesis.end =
+          limits_->end_of(*prompt_, hypothesis.ids, extended.decoder ? &*extended.decoder : nullptr);
+      const bool ends = hypothesis.end.has_value();
       if (ends ? rank >= beams_ : next.size() >= beams_) continue;
       chosen.push_back(candidate.token);
       if (ends) {
@@ -102,15 +103,6 @@ class GroupBeams {
     if (options_->early_stopping != EarlyStopping::first_finished) return beams_;
     const double wanted = std::round(options_->patience * static_cast<double>(beams_));
     return std::max<size_t>(1, static_cast<size_t>(wanted));
-  }
-
-  /// Whether the newest token ends the beam with eos or a stop text.
-  bool has_ended(Running& beam) const {
-    const auto& ids = beam.hypothesis.ids;
-    if (limits_->ends_with(*prompt_, ids)) return true;
-    if (!beam.decoder) return false;
-    beam.decoder->push(ids.back());
-    return beam.decoder->stopped();
   }
 
   void finish(Running beam) {

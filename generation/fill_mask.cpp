@@ -18,7 +18,7 @@ namespace zoo {
 namespace {
 
 /// Log-probabilities of every token at `positions` of `ids`: (N, V) on the CPU.
-torch::Tensor log_probabilities(Model& model, const TokenIds& ids, const std::vector<int64_t>& positions) {
+torch::Tensor log_probabilities_at(Model& model, const TokenIds& ids, const std::vector<int64_t>& positions) {
   const InferenceScope scope(model);
   Batch batch;
   batch.input.ids = torch::tensor(ids, torch::kInt64).unsqueeze(0);
@@ -99,7 +99,7 @@ FilledMasks fill_masks(Model& model, const Tokenizer& tokenizer, const TokenIds&
   auto forbidden = tokenizer.never_generated();
   for (const int64_t end : end_tokens(special)) forbidden.push_back(end);
   const SuppressTokens suppress(forbidden, tokenizer.vocab_size(), torch::kCPU);
-  const auto allowed = suppress.process(log_probabilities(model, ids, positions), {});
+  const auto allowed = suppress.process(log_probabilities_at(model, ids, positions), {});
   const auto [values, tokens] =
       allowed.topk(std::min({options.candidates, tokenizer.vocab_size(), allowed.size(1)}), 1);
   FilledMasks result{.prompt_ids = prompt, .masks = {}, .outputs = {}};

@@ -132,7 +132,7 @@ std::vector<TokenIds> Generator::forbidden_sequences(const GenerationConfig& opt
 }
 
 /// Null if outputs may have any form.
-std::shared_ptr<const TextConstraint> Generator::constraint(const GenerationConfig& options) const {
+std::shared_ptr<RequestConstraint> Generator::constraint(const GenerationConfig& options) const {
   const bool is_schema = !options.json_schema.empty();
   if (!is_schema && options.regex.empty()) return nullptr;
   ConstraintKey key{
@@ -144,19 +144,21 @@ std::shared_ptr<const TextConstraint> Generator::constraint(const GenerationConf
   }
   for (int64_t id = model_.n_outputs(); id < tokenizer_.vocab_size(); ++id) key.unused.push_back(id);
   try {
-    return constraints_->get(key, [&] {
+    auto made = constraints_->get(key, [&] {
       return std::make_shared<TextConstraint>(
           is_schema ? parse_json_schema(key.text) : parse_regular_expression(key.text), tokenizer_,
           key.unused);
     });
+    return std::make_shared<RequestConstraint>(
+        std::move(made), continues_prompt() ? OutputText::continues_prompt : OutputText::stands_alone);
   } catch (const DataError& error) {
     throw UsageError(fmt::format("{}: {}", is_schema ? "json_schema" : "regex", error.what()));
   }
 }
 
 /// Throws UsageError if an option names a token that the vocabulary lacks.
-void Generator::check_ids(const GenerationConfig& options, const RequestExtras& extras) const {
-  auto named = extras.biased_tokens;
+void Generator::check_ids(const GenerationConfig& options) const {
+  TokenIds named;
   const auto add = [&](const TokenIds& ids) { named.insert(named.end(), ids.begin(), ids.end()); };
   add(options.suppress_tokens);
   add(options.suppress_first_tokens);
@@ -176,9 +178,8 @@ void Generator::check_ids(const GenerationConfig& options, const RequestExtras& 
 // In the order of transformers, except that tokens which are never generated are left out first: a token that
 // is forced is possible though it is among them.
 LogitsProcessors Generator::processors(const GenerationConfig& options,
-                                       std::shared_ptr<const TextConstraint> constraint,
-                                       const RequestExtras& extras) const {
-  check_ids(options, extras);
+                                       std::shared_ptr<RequestConstraint> constraint) const {
+  check_ids(options);
   LogitsProcessors list;
   const auto said = this->said();
   const auto ends = this->ends(options);
@@ -187,8 +188,6 @@ LogitsProcessors Generator::processors(const GenerationConfig& options,
   suppressed.insert(suppressed.end(), options.suppress_tokens.begin(), options.suppress_tokens.end());
   add(SuppressTokens(suppressed, tokenizer_.vocab_size(), model_.device()));
   std::vector<BiasedSequence> biases;
-  for (size_t i = 0; i < extras.biased_tokens.size(); ++i)
-    biases.push_back({.tokens = {extras.biased_tokens[i]}, .bias = extras.biases[i]});
   for (const auto& [tokens, bias] : options.sequence_biases) {
     if (bias) biases.push_back({.tokens = tokens, .bias = *bias});
   }
@@ -231,8 +230,7 @@ LogitsProcessors Generator::processors(const GenerationConfig& options,
     }));
   }
   if (constraint) {
-    const auto text = continues_prompt() ? OutputText::continues_prompt : OutputText::stands_alone;
-    auto constrained = std::make_unique<ConstrainedTokens>(std::move(constraint), text, std::move(list));
+    auto constrained = std::make_unique<ConstrainedTokens>(std::move(constraint), std::move(list));
     list = LogitsProcessors();
     list.push_back(std::move(constrained));
   }
@@ -250,29 +248,27 @@ LogitsProcessors Generator::processors(const GenerationConfig& options,
 }
 
 SearchLimits Generator::limits(const GenerationConfig& options, size_t input_length,
-                               const std::shared_ptr<const TextConstraint>& constraint) const {
+                               const std::shared_ptr<RequestConstraint>& constraint) const {
   SearchLimits limits{
       .max_new_tokens = LengthLimit(options, *model_.generative())(static_cast<int64_t>(input_length)),
       .ends = ends(options)};
   if (constraint && limits.ends.empty()) {
-    limits.is_complete = [constraint, continues = continues_prompt()](std::span<const int64_t> prompt,
-                                                                      std::span<const int64_t> ids) {
-      return constraint->is_complete(continues ? prompt : std::span<const int64_t>(), ids);
+    limits.is_complete = [constraint](std::span<const int64_t> prompt, std::span<const int64_t> ids) {
+      return constraint->is_complete(prompt, ids);
     };
   }
   return limits;
 }
 
 std::shared_ptr<const TokenRules> Generator::rules(const GenerationConfig& options,
-                                                   std::shared_ptr<const TextConstraint> constraint,
-                                                   const RequestExtras& extras) const {
-  return std::make_shared<TokenRules>(TokenRules{
-      .processors = processors(options, std::move(constraint), extras), .sampler = make_sampler(options)});
+                                                   std::shared_ptr<RequestConstraint> constraint) const {
+  return std::make_shared<TokenRules>(
+      TokenRules{.processors = processors(options, std::move(constraint)), .sampler = make_sampler(options)});
 }
 
 /// A request without outputs for now.
 GenerationRequest Generator::request(const Input& input, const GenerationConfig& options,
-                                     const std::shared_ptr<const TextConstraint>& constraint,
+                                     const std::shared_ptr<RequestConstraint>& constraint,
                                      const std::shared_ptr<const TokenRules>& rules) const {
   GenerationRequest request{.prompt = input.ids,
                             .rules = rules,
@@ -377,20 +373,11 @@ Output Generator::output(const Hypothesis& hypothesis, const TokenIds& prompt,
                 .text = {},
                 .logprobs = hypothesis.logprobs,
                 .score = length_normalised(hypothesis, options.length_penalty),
+                .end = hypothesis.end.value_or(OutputEnd::length),
                 .n_proposed = hypothesis.n_proposed,
                 .n_accepted = hypothesis.n_accepted};
   for (const int64_t id : hypothesis.ids) result.text += text.push(id);
   result.text += text.finish();
-  const auto ends = this->ends(options);
-  const bool has_end = !result.ids.empty() && std::ranges::find(ends, result.ids.back()) != ends.end();
-  const bool is_constrained = !options.regex.empty() || !options.json_schema.empty();
-  const LengthLimit limit(options, *model_.generative());
-  const bool is_complete =
-      is_constrained && ends.empty() && std::ssize(result.ids) < limit(std::ssize(prompt));
-  result.end = text.stopped() ? OutputEnd::stop_text
-               : has_end      ? OutputEnd::end_token
-               : is_complete  ? OutputEnd::complete
-                              : OutputEnd::length;
   return result;
 }
 
@@ -465,23 +452,21 @@ std::vector<Generation> Generator::generate(const std::vector<std::string>& prom
 }
 
 GenerationRequest Generator::request(const TokenIds& prompt, const GenerationConfig& options,
-                                     const RequestExtras& extras) const {
+                                     uint64_t number) const {
   check(options);
   if (options.beam > 1) throw UsageError("beam search has no text until its end: stream with beam = 1");
-  const Input read{
-      .number = extras.prompt, .ids = input_ids(prompt, extras.prompt), .decoder = decoder(prompt, options)};
+  const Input read{.number = number, .ids = input_ids(prompt, number), .decoder = decoder(prompt, options)};
   const auto constraint = this->constraint(options);
-  auto asked = request(read, options, constraint, rules(options, constraint, extras));
-  asked.n_likeliest = extras.n_likeliest;
+  auto asked = request(read, options, constraint, rules(options, constraint));
   for (int64_t s = 0; s < options.num_samples; ++s)
-    asked.draws.push_back({.prompt = extras.prompt, .sample = static_cast<uint64_t>(s)});
+    asked.draws.push_back({.prompt = number, .sample = static_cast<uint64_t>(s)});
   if (has_nothing_to_answer(prompt)) asked.limits.max_new_tokens = 0;
   return asked;
 }
 
 TextStream Generator::stream(const TokenIds& prompt, const GenerationConfig& options,
                              const Draw& draw) const {
-  auto asked = request(prompt, options, {.prompt = draw.prompt});
+  auto asked = request(prompt, options, draw.prompt);
   asked.draws = {draw};
   return TextStream({.model = model_, .decoder = decoder(prompt, options), .request = std::move(asked)});
 }

@@ -20,17 +20,6 @@
 
 namespace zoo {
 
-/// Why an output ended.
-enum class OutputEnd {
-  end_token,  // the model said an end token
-  stop_text,  // one of the stop texts followed
-  length,     // it has as many tokens as were asked for, or as the model can write
-  complete    // without an end token: its expression or schema can go no further
-};
-constexpr auto config_names(OutputEnd) {
-  return std::to_array<std::string_view>({"end_token", "stop_text", "length", "complete"});
-}
-
 /// One generated text.
 struct Output {
   /// Generated tokens. If generation came to an end, the last one is an end token, or completes a stop text.
@@ -45,14 +34,6 @@ struct Output {
   OutputEnd end = OutputEnd::end_token;
   /// Tokens that were proposed, and those that were accepted (generation/speculation.h).
   int64_t n_proposed = 0, n_accepted = 0;
-};
-
-/// What a request may ask for beside the options.
-struct RequestExtras {
-  uint64_t prompt = 0;          // the prompt's number, which selects its random numbers
-  int64_t n_likeliest = 0;      // how many of the likeliest tokens the outputs have at each place
-  TokenIds biased_tokens = {};  // tokens to whose logits `biases` are added, one for each
-  std::vector<double> biases = {};
 };
 
 /// The outputs for one prompt.
@@ -119,13 +100,13 @@ class Generator {
 
   /// The tokens of a prompt, as generate() has them for a text. Throws DataError likewise.
   TokenIds encode(const std::string& prompt) const;
-  /// A request for options.num_samples outputs that continue or answer `prompt`. Throws as generate() does,
-  /// and UsageError if options.beam > 1 or a biased token is not in the vocabulary.
+  /// A request for options.num_samples outputs that continue or answer `prompt`, whose number selects its
+  /// random numbers. Throws as generate() does, and UsageError if options.beam > 1.
   GenerationRequest request(const TokenIds& prompt, const GenerationConfig& options,
-                            const RequestExtras& extras = {}) const;
+                            uint64_t number = 0) const;
   /// Turns the tokens of an output for `prompt` into text.
   ContinuationDecoder decoder(const TokenIds& prompt, const GenerationConfig& options) const;
-  /// A finished output for `prompt`.
+  /// An output for `prompt`.
   Output output(const Hypothesis& hypothesis, const TokenIds& prompt, const GenerationConfig& options) const;
 
   /// Whether the output continues the prompt (decoder). Otherwise it answers the prompt (encoder-decoder).
@@ -145,20 +126,18 @@ class Generator {
   /// The tokens that end an output.
   TokenIds ends(const GenerationConfig& options) const;
   SaidTokens said() const;
-  void check_ids(const GenerationConfig& options, const RequestExtras& extras) const;
+  void check_ids(const GenerationConfig& options) const;
   std::vector<TokenIds> forbidden_sequences(const GenerationConfig& options) const;
-  std::shared_ptr<const TextConstraint> constraint(const GenerationConfig& options) const;
+  std::shared_ptr<RequestConstraint> constraint(const GenerationConfig& options) const;
   LogitsProcessors processors(const GenerationConfig& options,
-                              std::shared_ptr<const TextConstraint> constraint,
-                              const RequestExtras& extras = {}) const;
+                              std::shared_ptr<RequestConstraint> constraint) const;
   std::shared_ptr<const TokenRules> rules(const GenerationConfig& options,
-                                          std::shared_ptr<const TextConstraint> constraint,
-                                          const RequestExtras& extras = {}) const;
+                                          std::shared_ptr<RequestConstraint> constraint) const;
   GenerationRequest request(const Input& input, const GenerationConfig& options,
-                            const std::shared_ptr<const TextConstraint>& constraint,
+                            const std::shared_ptr<RequestConstraint>& constraint,
                             const std::shared_ptr<const TokenRules>& rules) const;
   SearchLimits limits(const GenerationConfig& options, size_t input_length,
-                      const std::shared_ptr<const TextConstraint>& constraint = {}) const;
+                      const std::shared_ptr<RequestConstraint>& constraint = {}) const;
   void search(const std::vector<Input>& inputs, const GenerationConfig& options,
               std::vector<Generation>& to) const;
   std::vector<std::vector<Hypothesis>> search_by_sampling(const std::vector<Input>& inputs,

@@ -1,8 +1,8 @@
 #include "generation/scheduler.h"
 
 #include <algorithm>
-#include <iterator>
 #include <span>
+#include <tuple>
 #include <utility>
 
 #include <torch/types.h>
@@ -46,11 +46,7 @@ size_t Scheduler::submit(GenerationRequest request) {
     }
     Waiting waiting{.request = number, .outputs = {}, .tokens = std::move(tokens)};
     for (size_t i = 0; i < n_outputs; ++i) waiting.outputs.push_back(i);
-    auto place = waiting_.end();
-    while (place != waiting_.begin() &&
-           requests_.at(std::prev(place)->request).asked.priority > made.asked.priority)
-      --place;
-    waiting_.insert(place, std::move(waiting));
+    waiting_.push_back(std::move(waiting));
   }
   requests_.emplace(number, std::move(made));
   return number;
@@ -58,9 +54,7 @@ size_t Scheduler::submit(GenerationRequest request) {
 
 bool Scheduler::step() {
   if (rows_.empty() && waiting_.empty() && outgrown_.empty() && !reading_) return false;
-  waiting_.insert(waiting_.begin(), std::make_move_iterator(outgrown_.begin()),
-                  std::make_move_iterator(outgrown_.end()));
-  outgrown_.clear();
+  ++n_steps_;
   advance_rows();
   read_prompts();
   return true;
@@ -81,19 +75,20 @@ void Scheduler::give_up(size_t request, const std::exception_ptr& problem) {
   auto& given_up = requests_.at(request);
   given_up.problem = problem;
   given_up.n_unfinished = 0;
+  forget_waiting(request);
+}
+
+void Scheduler::forget_waiting(size_t request) {
   const auto is_of_it = [&](const Waiting& waiting) { return waiting.request == request; };
   std::erase_if(waiting_, is_of_it);
   std::erase_if(outgrown_, is_of_it);
-  if (reading_ && reading_->what.request == request) reading_.reset();
+  if (reading_ && is_of_it(*reading_)) reading_.reset();
 }
 
 std::vector<Hypothesis> Scheduler::take(size_t request) {
   auto outputs = std::move(requests_.at(request).outputs);
   if (!is_finished(request)) {
-    const auto is_of_it = [&](const Waiting& waiting) { return waiting.request == request; };
-    std::erase_if(waiting_, is_of_it);
-    std::erase_if(outgrown_, is_of_it);
-    if (reading_ && reading_->what.request == request) reading_.reset();
+    forget_waiting(request);
     std::vector<int64_t> kept;
     for (size_t i = 0; i < rows_.size(); ++i) {
       if (rows_[i].request != request) kept.push_back(static_cast<int64_t>(i));
@@ -112,7 +107,7 @@ void Scheduler::advance_rows() {
     return;
   }
   std::vector<int64_t> tokens;
-  for (const auto& row : rows_) tokens.push_back(requests_.at(row.request).outputs[row.output].ids.back());
+  for (const auto& row : rows_) tokens.push_back(output_of(row).ids.back());
   const TokenBatch batch{.ids = indices(tokens, device_).unsqueeze(1)};
   add_tokens(model_.forward(batch, state_).to(torch::kFloat32), 0);
   let_rows_leave();
@@ -154,7 +149,7 @@ void Scheduler::check_proposals(const std::vector<Proposal>& proposals) {
   for (int64_t b = 0; b < n_rows; ++b) {
     const auto& row = rows_[static_cast<size_t>(b)];
     auto* const to = ids.data() + b * longest;
-    *to = requests_.at(row.request).outputs[row.output].ids.back();
+    *to = output_of(row).ids.back();
     std::ranges::copy(proposals[static_cast<size_t>(b)].tokens, to + 1);
     for (int64_t t = 0; t < lengths[static_cast<size_t>(b)]; ++t) places.push_back(b * longest + t);
   }
@@ -181,12 +176,11 @@ void Scheduler::add_accepted(Row& row, const Proposal& proposal, const torch::Te
   const auto tokens = checked(row, proposal, logits);
   const auto logprobs = log_probabilities(logits.narrow(0, 0, std::ssize(tokens)), tokens);
   size_t n_added = 0;
-  while (n_added < tokens.size() && !row.has_ended) {
+  while (n_added < tokens.size() && !output_of(row).end) {
     add_token(row, tokens[n_added], logprobs[n_added], logits.narrow(0, static_cast<int64_t>(n_added), 1));
     ++n_added;
   }
-  requests_.at(row.request).outputs[row.output].n_accepted +=
-      static_cast<int64_t>(std::min(n_added, tokens.size() - 1));
+  output_of(row).n_accepted += static_cast<int64_t>(std::min(n_added, tokens.size() - 1));
 }
 
 /// The accepted tokens of a proposal, and one more. logits: after the newest token and after each proposed
@@ -215,52 +209,109 @@ void Scheduler::add_token(Row& row, int64_t token, double logprob, const torch::
   if (const int64_t n = request.asked.n_likeliest; n > 0)
     output.likeliest.push_back(std::move(likeliest_tokens(logits, n).front()));
   ++row.n_seen;
-  row.has_ended = is_last_token(row);
+  auto* const text = request.decoders.empty() ? nullptr : &request.decoders[row.output];
+  output.end = request.asked.limits.end_of(request.asked.prompt, output.ids, text);
 }
 
 void Scheduler::read_prompts() {
-  for (int64_t n_read = 0; n_read < options_.prompt_piece;) {
-    if (!reading_ && !begin_reading()) return;
-    if (!reading_->prompt.is_read())
-      for_request(reading_->what.request, [&] { n_read += reading_->prompt.read(); });
-    if (!reading_ || !reading_->prompt.is_read()) continue;
-    start_rows();
-    if (reading_) return;  // no room for all of its outputs
+  for (int64_t n_done = 0; n_done < options_.prompt_piece;) {
+    if (!begin_next()) return;
+    if (!reading_->prompt->is_read())
+      for_request(reading_->request, [&] { n_done += reading_->prompt->read(); });
+    if (!reading_ || !reading_->prompt->is_read()) continue;
+    Waiting read = std::move(*reading_);
+    reading_.reset();
+    n_done += start_rows(std::move(read));
   }
 }
 
-/// Returns false if nothing waits, or if there is no room.
-bool Scheduler::begin_reading() {
-  if (waiting_.empty() || std::ssize(rows_) >= options_.most_rows) return false;
-  auto next = std::move(waiting_.front());
-  waiting_.pop_front();
-  PromptReading prompt(model_, device_, prefixes_, next.tokens, requests_.at(next.request).asked.fields,
-                       options_.prompt_piece);
-  reading_.emplace(Reading{.what = std::move(next), .prompt = std::move(prompt)});
+Scheduler::Places Scheduler::places() const {
+  Places result;
+  const auto add = [&](size_t request) {
+    ++result.all;
+    ++result.of_request[request];
+    ++result.of_client[requests_.at(request).asked.client];
+  };
+  for (const auto& row : rows_) add(row.request);
+  for (const auto& waiting : outgrown_) add(waiting.request);
+  if (reading_ && reading_->left_at) add(reading_->request);
+  return result;
+}
+
+/// How many more outputs of a request may be begun.
+int64_t Scheduler::room_for(size_t request, const Places& places) const {
+  const auto count = [](const auto& counts, const auto& key) {
+    const auto found = counts.find(key);
+    return found == counts.end() ? 0 : found->second;
+  };
+  const int64_t all = options_.most_rows;
+  const std::string_view client = requests_.at(request).asked.client;
+  const int64_t of_client = client.empty() ? all : options_.most_of_client.value_or(all);
+  return std::min({all - places.all,
+                   options_.most_of_request.value_or(all) - count(places.of_request, request),
+                   of_client - count(places.of_client, client)});
+}
+
+/// Sets what is read next, or whose outputs are begun next. Returns false if nothing waits, or if there is no
+/// room.
+bool Scheduler::begin_next() {
+  std::list<Waiting>* from = nullptr;
+  std::list<Waiting>::iterator next;
+  if (!outgrown_.empty() && *outgrown_.front().left_at < n_steps_) {
+    if (reading_ && reading_->left_at) return true;
+    if (reading_) {
+      waiting_.push_front(std::move(*reading_));
+      reading_.reset();
+    }
+    from = &outgrown_;
+    next = outgrown_.begin();
+  } else if (reading_) {
+    return true;
+  } else {
+    auto places = this->places();
+    const auto rank = [&](const Waiting& waiting) {
+      const auto& asked = requests_.at(waiting.request).asked;
+      return std::tuple(asked.priority, places.of_client[asked.client], waiting.request);
+    };
+    for (auto it = waiting_.begin(); it != waiting_.end(); ++it) {
+      if (room_for(it->request, places) < 1 || (from && rank(*next) <= rank(*it))) continue;
+      from = &waiting_;
+      next = it;
+    }
+  }
+  if (!from) return false;
+  reading_.emplace(std::move(*next));
+  from->erase(next);
+  if (!reading_->prompt) {
+    reading_->prompt.emplace(model_, device_, prefixes_, reading_->tokens,
+                             requests_.at(reading_->request).asked.fields, options_.prompt_piece);
+  }
   return true;
 }
 
-/// Starts as many outputs of the prompt that is read as there is room for.
-void Scheduler::start_rows() {
-  auto& waiting = reading_->what.outputs;
-  const size_t first = rows_.size();
-  const size_t n = std::min(waiting.size(), static_cast<size_t>(options_.most_rows) - first);
-  if (n == 0) return;
-  for (const size_t output : std::span(waiting).first(n)) {
-    rows_.push_back(
-        {.request = reading_->what.request, .output = output, .n_seen = std::ssize(reading_->what.tokens)});
+/// Starts as many outputs of a prompt that is read as there is room for. Returns how many.
+int64_t Scheduler::start_rows(Waiting waiting) {
+  const size_t request = waiting.request, first = rows_.size();
+  const int64_t room = waiting.left_at ? 1 : room_for(request, places());
+  const auto n = std::min(std::ssize(waiting.outputs), room);
+  if (n < 1) {
+    waiting_.push_back(std::move(waiting));
+    return 0;
   }
-  waiting.erase(waiting.begin(), waiting.begin() + static_cast<ptrdiff_t>(n));
-  TORCH_CHECK(!requests_.at(reading_->what.request).asked.make_proposer ||
-                  reading_->prompt.state().keeps_every_token(),
+  for (const size_t output : std::span(waiting.outputs).first(static_cast<size_t>(n)))
+    rows_.push_back({.request = request, .output = output, .n_seen = std::ssize(waiting.tokens)});
+  waiting.outputs.erase(waiting.outputs.begin(), waiting.outputs.begin() + n);
+  auto& prompt = *waiting.prompt;
+  TORCH_CHECK(!requests_.at(request).asked.make_proposer || prompt.state().keeps_every_token(),
               "proposed tokens need a model that keeps every token");
-  const auto logits = reading_->prompt.logits().expand({static_cast<int64_t>(n), -1});
-  auto state = waiting.empty() ? std::move(reading_->prompt.state()) : reading_->prompt.state().copy();
-  if (waiting.empty()) reading_.reset();
-  state.reorder(std::vector<int64_t>(n, 0));
+  const auto logits = prompt.logits().expand({n, -1});
+  auto state = waiting.outputs.empty() ? std::move(prompt.state()) : prompt.state().copy();
+  if (!waiting.outputs.empty()) waiting_.push_back(std::move(waiting));
+  state.reorder(std::vector<int64_t>(static_cast<size_t>(n), 0));
   state_.join(std::move(state));
   add_tokens(logits, first);
   let_rows_leave();
+  return n;
 }
 
 /// Adds a token to each row from number `first` on. logits: of these rows, (n, V) float32.
@@ -319,28 +370,17 @@ std::vector<int64_t> Scheduler::choose_together(const torch::Tensor& logits, siz
   return rules.sampler->sample(process(rules.processors, some, views), draws);
 }
 
-/// Whether the newest token of a row is its last one.
-bool Scheduler::is_last_token(const Row& row) {
-  auto& request = requests_.at(row.request);
-  const auto& ids = request.outputs[row.output].ids;
-  const auto& limits = request.asked.limits;
-  if (limits.ends_with(request.asked.prompt, ids) || std::ssize(ids) >= limits.max_new_tokens) return true;
-  if (request.decoders.empty()) return false;
-  auto& decoder = request.decoders[row.output];
-  decoder.push(ids.back());
-  return decoder.stopped();
-}
-
 /// Rows leave that have ended or outgrow the model, and those of requests that were given up.
 void Scheduler::let_rows_leave() {
   std::vector<int64_t> kept;
   for (size_t i = 0; i < rows_.size(); ++i) {
     const auto& row = rows_[i];
     if (requests_.at(row.request).problem) continue;
-    if (row.has_ended) {
+    if (output_of(row).end) {
       --requests_.at(row.request).n_unfinished;
     } else if (model_.continues_prompt() && row.n_seen > model_.max_length()) {
-      outgrown_.push_back({.request = row.request, .outputs = {row.output}, .tokens = end_of_text(row)});
+      outgrown_.push_back(
+          {.request = row.request, .outputs = {row.output}, .tokens = end_of_text(row), .left_at = n_steps_});
     } else {
       kept.push_back(static_cast<int64_t>(i));
     }

@@ -3,12 +3,14 @@
 // way grow together by one token a step, and each leaves the batch when it ends.
 
 #include <cstdint>
-#include <deque>
 #include <exception>
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include <torch/types.h>
@@ -32,6 +34,7 @@ struct GenerationRequest {
   int64_t n_proposed = 4;   // the most tokens that are proposed for a step, at most kMostProposed
   int64_t n_likeliest = 0;  // how many tokens Hypothesis::likeliest has at each place
   int64_t priority = 0;     // those with a lower one are begun earlier
+  std::string client = {};  // who asks: clients share the places; "": the program itself, without a limit
   BatchFields fields = {};  // of one row: the recording, if the model reads recordings
 };
 
@@ -39,23 +42,26 @@ struct SchedulerOptions {
   int64_t most_rows = 64;      // outputs that grow together, at least 1
   int64_t prompt_piece = 256;  // tokens of a prompt that are read between two steps, at least 1
   int64_t prefix_bytes = 0;    // for the states of what several prompts begin with; 0 = they are read again
+  /// The most rows of one request and of one client, each at least 1; default: all.
+  std::optional<int64_t> most_of_request = {}, most_of_client = {};
 };
 
 /// Generates outputs for requests by greedy search or sampling.
 ///
 /// A step adds a token to each output under way, or more where proposed tokens are accepted. Then it reads
 /// about prompt_piece tokens of the prompts that wait, as long as there is room for their outputs, and a
-/// prompt that is read gives its outputs their first token. Requests are begun by their priority, and in the
-/// order of their arrival.
+/// prompt that is read gives its outputs their first token. Requests are begun by their priority, of one
+/// priority those of the client with the fewest outputs under way, and of one client in the order of their
+/// arrival.
 /// An output is a function of its request: prompts are read alone and in fixed pieces, and the rows of a
 /// batch do not mix. Whether it is the same to the last bit in any company depends on the model's products:
 /// docs/generation.md.
 ///
 /// A decoder sees at most max_length() tokens. An output that becomes longer with its prompt leaves the
-/// batch; its last ⌈max_length/2⌉ tokens are read anew, before other prompts. A prompt that is too long is
-/// shortened in the same way. Every token is therefore predicted from at least half of max_length() tokens,
-/// and each token is read twice on average. An encoder-decoder must not generate more than max_length()
-/// tokens.
+/// batch and keeps its place; its last ⌈max_length/2⌉ tokens are read anew, before other prompts. A prompt
+/// that is too long is shortened in the same way. Every token is therefore predicted from at least half of
+/// max_length() tokens, and each token is read twice on average. An encoder-decoder must not generate more
+/// than max_length() tokens.
 class Scheduler {
  public:
   /// The model must outlive this object.
@@ -92,17 +98,20 @@ class Scheduler {
   struct Row {
     size_t request, output;
     int64_t n_seen;  // tokens that a decoder's state has read, and the newest token
-    bool has_ended = false;
   };
   /// Outputs that begin, or go on, when `tokens` are read.
   struct Waiting {
     size_t request;
     std::vector<size_t> outputs;
     TokenIds tokens;
+    std::optional<size_t> left_at = {};        // the step in which an output left the batch to go on
+    std::optional<PromptReading> prompt = {};  // once it is being read
   };
-  struct Reading {
-    Waiting what;
-    PromptReading prompt;
+  /// The outputs under way, or that go on.
+  struct Places {
+    int64_t all = 0;
+    std::map<size_t, int64_t> of_request = {};
+    std::map<std::string_view, int64_t> of_client = {};
   };
 
   void advance_rows();
@@ -113,8 +122,10 @@ class Scheduler {
   /// logits: after which the token was chosen, (1, V).
   void add_token(Row& row, int64_t token, double logprob, const torch::Tensor& logits);
   void read_prompts();
-  bool begin_reading();
-  void start_rows();
+  bool begin_next();
+  int64_t start_rows(Waiting waiting);
+  Places places() const;
+  int64_t room_for(size_t request, const Places& places) const;
   void add_tokens(const torch::Tensor& logits, size_t first);
   std::vector<std::optional<int64_t>> choose(const torch::Tensor& logits, size_t first);
   std::vector<int64_t> choose_together(const torch::Tensor& logits, size_t first,
@@ -122,7 +133,8 @@ class Scheduler {
   template <class Work>
   void for_request(size_t request, const Work& work);
   void give_up(size_t request, const std::exception_ptr& problem);
-  bool is_last_token(const Row& row);
+  void forget_waiting(size_t request);
+  Hypothesis& output_of(const Row& row) { return requests_.at(row.request).outputs[row.output]; }
   void let_rows_leave();
   void keep_rows(const std::vector<int64_t>& kept);
   TokenIds end_of_text(const Row& row) const;
@@ -131,11 +143,11 @@ class Scheduler {
   torch::Device device_;
   SchedulerOptions options_;
   PrefixCache prefixes_;
-  size_t n_submitted_ = 0;
+  size_t n_submitted_ = 0, n_steps_ = 0;
   std::map<size_t, Request> requests_;
-  std::deque<Waiting> waiting_;
-  std::vector<Waiting> outgrown_;  // they wait before all others from the next step on
-  std::optional<Reading> reading_;
+  std::list<Waiting> waiting_;
+  std::list<Waiting> outgrown_;     // they go on before all others, from the next step on
+  std::optional<Waiting> reading_;  // whose prompt is being read
   std::vector<Row> rows_;
   DecodingState state_;  // of rows_
 };

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "generation/generator.h"
@@ -19,16 +20,18 @@ namespace zoo {
 /// Whether a prompt is given back before its outputs.
 enum class PromptEcho { none, text, text_and_logprobs };
 
+/// A text, or tokens that are read as they are.
+using Prompt = std::variant<std::string, TokenIds>;
+
 struct CompletionRequest {
-  std::vector<TokenIds> prompts = {};  // as Generator::encode() gives them, or a client
-  /// options.num_samples outputs for each prompt, without beams.
+  std::vector<Prompt> prompts = {};
+  /// options.num_samples outputs for each prompt, without beams. options.max_new_tokens may be 0: the prompts
+  /// are only read.
   GenerationConfig options = {};
-  int64_t max_tokens = 16;  // of one output; 0: the prompts are only read. In place of options.max_new_tokens
   int64_t n_likeliest = 0;  // how many of the likeliest tokens come with each token
-  TokenIds biased_tokens = {};  // tokens to whose logits `biases` are added, one for each
-  std::vector<double> biases = {};
   PromptEcho echo = PromptEcho::none;
-  int64_t priority = 0;  // of the requests that wait, those with a lower one are begun earlier
+  int64_t priority = 0;     // of the requests that wait, those with a lower one are begun earlier
+  std::string client = {};  // who asks, so that none takes all places; "": the program itself, which may
 };
 
 /// A token of a prompt or of an output.
@@ -39,20 +42,13 @@ struct CompletionToken {
   std::vector<TokenLogprob> likeliest = {};
 };
 
-/// Why an output ended.
-enum class CompletionEnd {
-  stop,    // an end token, a stop text, or a form that is complete
-  length,  // as many tokens as were asked for, or as the model can write
-  time     // the time for a request is over
-};
-
 /// The newest part of an output.
 struct CompletionPiece {
   size_t prompt = 0, sample = 0;
   /// Joined, the texts of an output's pieces are its text.
   std::string text = {};
   std::vector<CompletionToken> tokens = {};  // end tokens are not among them
-  std::optional<CompletionEnd> end = {};     // of the last piece
+  std::optional<OutputEnd> end = {};         // of the last piece
   bool is_echo = false;                      // whether it is the prompt, which comes first
 };
 

@@ -2,15 +2,17 @@
 // The requests for a model. Those for texts grow together (continuous batching), and other work on the model
 // is done between two steps.
 
-#include <atomic>
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <list>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "generation/scheduler.h"
@@ -21,7 +23,7 @@
 namespace zoo {
 
 struct WorkerLimits {
-  int64_t most_rows = 64;       // outputs that grow together
+  int64_t most_rows = 64;       // outputs that grow together: half of one request, 3/4 of one client at most
   int64_t most_outputs = 1024;  // outputs that are under way or wait; more are refused
   int64_t most_jobs = 256;      // other work that waits; more is refused
   std::chrono::seconds most_time = std::chrono::minutes(10);  // for a request, from its arrival
@@ -35,6 +37,12 @@ struct WorkerCounts {
   int64_t steps = 0;               // of the scheduler
   int64_t waiting_or_running = 0;  // outputs
 };
+
+/// How many tokens other work reads between two steps of a model, if its texts are not longer.
+inline constexpr int64_t kTokensAtOnce = 2048;
+
+/// The most of `places` that one client may take, so that others find some.
+constexpr int64_t share_of_client(int64_t places) { return std::max<int64_t>(1, places * 3 / 4); }
 
 /// Whether a job has to be called again.
 enum class JobState { has_more, is_done };
@@ -56,15 +64,15 @@ class ModelWorker : private Workload {
   std::shared_ptr<const ServedModel> shared_model() const { return model_; }
 
   /// Begins a request for texts; may be called from any thread, except that the listener must not call it.
-  /// Checks the request and prepares its rules here, on the caller's thread. Throws as Generator::request(),
-  /// and ServiceError if too much is under way.
+  /// Checks the request and prepares its rules here, on the caller's thread. Throws as Generator::encode()
+  /// and Generator::request(), and ServiceError if too much is under way, of this client or of all.
   std::shared_ptr<Cancellation> complete(CompletionRequest request, CompletionListener listener);
 
   /// Calls `job` on the compute thread until it is done. Between two calls the model takes a step for texts,
   /// and other jobs have their turns. A job whose cancellation is requested is dropped. A job gets null; if
   /// it cannot be done, or has thrown, it is called with the error instead, for the last time, and must not
-  /// throw then. Throws ServiceError if too much waits.
-  std::shared_ptr<Cancellation> post(Job job);
+  /// throw then. Clients have turns. Throws ServiceError if too much waits.
+  std::shared_ptr<Cancellation> post(Job job, const std::string& client = {});
 
   WorkerCounts counts() const;
   bool is_idle() const;
@@ -77,41 +85,46 @@ class ModelWorker : private Workload {
     size_t n_sent = 0;  // tokens
     bool has_ended = false;
   };
+  enum class PartState { waiting, submitted, finished };
   /// The outputs for one prompt of a request.
   struct Part {
     size_t prompt = 0;
-    GenerationRequest asked = {};  // its prompt is moved out when it is submitted
-    TokenIds ids = {};             // the prompt as the model reads it
+    GenerationRequest asked = {};  // until it is submitted
     size_t number = 0;             // of the scheduler's request
     std::vector<Writing> outputs = {};
-    bool is_submitted = false, is_finished = false;
+    PartState state = PartState::waiting;
   };
   struct Running {
     CompletionRequest request;
     CompletionListener listener;
     std::shared_ptr<Cancellation> cancellation;
-    std::vector<Part> parts;
-    Clock::time_point deadline;
+    std::vector<Part> parts = {};
+    Clock::time_point deadline = {};
     CompletionUsage usage = {};
     int64_t n_outputs = 0;
   };
   struct Posted {
     Job job;
     std::shared_ptr<Cancellation> cancellation;
+    std::string client;
   };
 
+  void take_places(const Running& running);
   std::vector<Part> parts_of(const CompletionRequest& request) const;
+  template <class Work>
+  std::exception_ptr problem_of(const Work& work) const;
   bool has_work() override;
   void do_part() override;
   void make_scheduler();
   void begin_arrived();
+  void begin_parts();
+  std::optional<Posted> next_job();
   void do_next_job();
-  void begin(Running& running);
+  void begin(Running& running, Part& part);
   void echo(Running& running, Part& part);
   void step();
   bool deliver(Running& running);
-  void send(Running& running, Part& part, size_t sample, std::optional<CompletionEnd> forced);
-  std::optional<CompletionEnd> end_of(const Part& part, const Writing& writing, const TokenIds& ids) const;
+  void send(Running& running, Part& part, size_t sample, std::optional<OutputEnd> forced);
   void leave(Running& running);
   void end(Running& running, const std::exception_ptr& problem);
   void end_all(const std::exception_ptr& problem);
@@ -122,6 +135,7 @@ class ModelWorker : private Workload {
   mutable std::mutex mutex_;  // guards what follows
   std::deque<std::shared_ptr<Running>> arrived_;
   std::deque<Posted> jobs_;
+  std::map<std::string, int64_t> places_;  // that a client has taken
   WorkerCounts counts_;
   bool stops_ = false;
   bool is_working_ = false;
@@ -129,6 +143,7 @@ class ModelWorker : private Workload {
   // Only the compute thread uses these.
   std::optional<Scheduler> scheduler_;
   std::list<std::shared_ptr<Running>> running_;
+  std::string last_client_;  // for whom a job was done
 
   std::shared_ptr<ComputeThread> thread_;
 };

@@ -43,7 +43,7 @@ int64_t bytes_of_number(WeightFormat format) {
 }
 
 int64_t time_of_change(const std::filesystem::path& path) {
-  struct stat status{};
+  struct stat status {};
   return ::stat(path.c_str(), &status) == 0 ? static_cast<int64_t>(status.st_mtime) : 0;
 }
 
@@ -67,12 +67,12 @@ ModelCard ServedModel::read_card(const ModelSource& source) const {
   const auto& experiment = run_.experiment();
   const auto& type = task_type(experiment);
   const auto head = run_.task().purpose().head;
-  ModelCard card{
-      .id = source.id,
-      .task = type.name,
-      .family = experiment.model.architecture.type,
-      .created = time_of_change(run_.weights()),
-      .parameters = static_cast<int64_t>(parameter_count(experiment.model, run_.task().purpose()))};
+  ModelCard card{.id = source.id,
+                 .task = type.name,
+                 .family = experiment.model.architecture.type,
+                 .created = time_of_change(run_.weights()),
+                 .parameters = static_cast<int64_t>(parameter_count(experiment.model, run_.task().purpose())),
+                 .generation = experiment.generation};
   const auto format = source.weights.value_or(experiment.generation.weights);
   card.bytes = card.parameters * bytes_of_number(fast_format(format, source.device));
   if (type.needs_tokenizer()) {

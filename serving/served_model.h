@@ -52,6 +52,7 @@ struct ModelCard {
   int64_t bytes = 0;                       // that the weights take in memory
   std::optional<int64_t> max_length = {};  // tokens that it reads; nothing for a model that reads no text
   std::set<Ability> can = {};
+  GenerationConfig generation = {};  // what requests leave out
 };
 
 /// A model with what its requests need, in evaluation mode. Its functions may be called from several threads;

@@ -209,21 +209,4 @@ Completed Service::complete(const std::string& id, CompletionRequest request) {
   return promise.get_future().get();
 }
 
-Completed Service::complete(const std::string& id, TextRequest request) {
-  std::promise<CompletionRequest> promise;
-  with_model(
-      id,
-      [&](const std::shared_ptr<ModelWorker>& worker) {
-        worker->model().require(Ability::completions);
-        CompletionRequest made{.options = request.options,
-                               .max_tokens = request.options.max_new_tokens.value_or(kUsualNewTokens),
-                               .n_likeliest = request.n_likeliest};
-        for (const auto& prompt : request.prompts)
-          made.prompts.push_back(worker->model().generator()->encode(prompt));
-        promise.set_value(std::move(made));
-      },
-      [&](const std::exception_ptr& problem) { promise.set_exception(problem); });
-  return complete(id, promise.get_future().get());
-}
-
 }  // namespace zoo

@@ -49,7 +49,7 @@ struct ModelStatus {
 struct CompletedOutput {
   std::string text;
   std::vector<CompletionToken> tokens;
-  CompletionEnd end = CompletionEnd::length;
+  OutputEnd end = OutputEnd::length;
 };
 
 /// A finished request.
@@ -58,13 +58,6 @@ struct Completed {
   std::vector<CompletedOutput> outputs;
   std::vector<CompletedOutput> echoes = {};  // the prompts, likewise; empty without PromptEcho
   CompletionUsage usage = {};
-};
-
-/// A request of a program: as CompletionRequest, with texts as prompts.
-struct TextRequest {
-  std::vector<std::string> prompts = {};
-  GenerationConfig options = {};  // options.max_new_tokens counts
-  int64_t n_likeliest = 0;
 };
 
 class Service {
@@ -90,8 +83,6 @@ class Service {
 
   /// Does a request, and waits for its end. Throws as ModelWorker::complete(), and what ends the request.
   Completed complete(const std::string& id, CompletionRequest request);
-  /// The same for texts. Throws as Generator::encode(), too.
-  Completed complete(const std::string& id, TextRequest request);
 
  private:
   struct Entry {

@@ -11,6 +11,7 @@
 #include <fmt/ranges.h>
 
 #include "apps/console/options.h"
+#include "io/config/whole_limits.h"
 
 namespace zoo {
 namespace {
@@ -58,12 +59,8 @@ class OptionAdder final : public SilentVisitor {
         std::string(field.doc));
   }
   void leaf(const FieldInfo& field, int64_t&) override {
-    constexpr double most = 9e18;
-    const auto& limits = field.limits;
-    add(field, to_number<int64_t>,
-        whole_number(
-            limits.min < -most ? std::numeric_limits<int64_t>::min() : static_cast<int64_t>(limits.min),
-            limits.max > most ? std::numeric_limits<int64_t>::max() : static_cast<int64_t>(limits.max)));
+    const WholeLimits limits(field.limits);
+    add(field, to_number<int64_t>, whole_number(limits.min, limits.max));
   }
   void leaf(const FieldInfo& field, double&) override { add(field, to_number<double>, number()); }
   void leaf(const FieldInfo& field, std::string&) override {

@@ -7,7 +7,6 @@
 #include <iostream>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -43,29 +42,47 @@ struct ServeArguments {
   bool quiet = false;
 };
 
-/// NAME=PATH, or a path whose last part is the name. Names that are taken get a number.
+/// The names that a model may have, the shortest first: the last parts of its path.
+std::vector<std::string> names_of(const std::filesystem::path& path) {
+  auto whole = std::filesystem::absolute(path).lexically_normal();
+  if (!whole.has_filename()) whole = whole.parent_path();
+  std::string name = has_extension(whole, {".gguf"}) ? whole.stem().string() : whole.filename().string();
+  std::vector<std::string> names = {name};
+  for (auto folder = whole.parent_path(); folder.has_filename(); folder = folder.parent_path())
+    names.push_back(name = folder.filename().string() + "/" + name);
+  return names;
+}
+
+/// NAME=PATH, or a path, whose last parts are the name: as few as no other model has.
 std::vector<ModelSource> sources_of(const ServeArguments& arguments) {
   std::vector<ModelSource> sources;
-  std::set<std::string> taken;
+  std::vector<std::vector<std::string>> names;
   for (const auto& text : arguments.models) {
     const size_t equals = text.find('=');
     const bool is_named = equals != text.npos && !std::filesystem::exists(text);
     const std::filesystem::path path = is_named ? text.substr(equals + 1) : text;
-    auto name = is_named ? text.substr(0, equals) : path.lexically_normal().filename().string();
-    if (name.empty()) name = path.lexically_normal().parent_path().filename().string();
-    if (!is_named && has_extension(path, {".gguf"})) name = path.stem().string();
-    if (name.empty() || name == ".") name = "model";
-    const auto stem = name;
-    for (int n = 2; !taken.insert(name).second; ++n) {
-      if (is_named) throw UsageError(fmt::format("two models are called '{}': choose another name", name));
-      name = fmt::format("{}-{}", stem, n);
-    }
-    sources.push_back({.id = name,
+    names.push_back(is_named ? std::vector{text.substr(0, equals)} : names_of(path));
+    sources.push_back({.id = {},
                        .path = path,
                        .base = is_adapter(path) ? arguments.base : std::filesystem::path(),
                        .weights = arguments.weights,
                        .cache = arguments.cache,
                        .device = parse_device(arguments.device)});
+  }
+  for (size_t i = 0; i < names.size(); ++i) {
+    const bool is_chosen = names[i].size() == 1;
+    const auto is_own = [&](const std::string& name) {
+      // A chosen name is only taken by another one: paths have longer names.
+      return std::ranges::count_if(names, [&](const auto& list) {
+               return (!is_chosen || list.size() == 1) && std::ranges::find(list, name) != list.end();
+             }) == 1;
+    };
+    const auto own = std::ranges::find_if(names[i], is_own);
+    if (own == names[i].end()) {
+      throw UsageError(fmt::format("two models are called '{}': write NAME={} to choose another name",
+                                   names[i].front(), sources[i].path.string()));
+    }
+    sources[i].id = *own;
   }
   if (!arguments.base.empty() &&
       std::ranges::all_of(sources, [](const ModelSource& source) { return source.base.empty(); }))

@@ -9,10 +9,19 @@
 #include "base/error.h"
 
 namespace zoo {
+namespace {
+
+[[noreturn]] void fail_too_many() {
+  throw DataError("the expression is too large: too many places in it can be reached at once");
+}
+
+}  // namespace
 
 Automaton::Automaton(const Expression& expression, const CodePoints& alphabet) : alphabet_(alphabet) {
   add_node();  // kEnd
   first_ = add(expression, kEnd);
+  bytes_.clear();
+  seen_.resize(nodes_.size());
   drop_dead_ends();
   find_byte_classes();
 }
@@ -29,9 +38,12 @@ int32_t Automaton::add_node() {
 
 /// The node from which the texts of `expression` lead to `to`.
 int32_t Automaton::add(const Expression& expression, int32_t to) {
+  constexpr int64_t most_steps = 4'000'000;  // an empty part that is repeated adds no node
+  if (++n_steps_ > most_steps)
+    throw DataError("the expression is too large: it repeats too much; use smaller repetitions");
   switch (expression.kind) {
     case Expression::Kind::characters:
-      return add_characters(expression.characters.shared(alphabet_), to);
+      return add_characters(bytes_of(expression), to);
     case Expression::Kind::sequence:
       for (size_t i = expression.parts.size(); i-- > 0;) to = add(expression.parts[i], to);
       return to;
@@ -50,18 +62,24 @@ int32_t Automaton::add(const Expression& expression, int32_t to) {
   return to;
 }
 
-int32_t Automaton::add_characters(const CodePoints& characters, int32_t to) {
+const Automaton::ByteRanges& Automaton::bytes_of(const Expression& characters) {
+  const auto [found, is_new] = bytes_.try_emplace(&characters);
+  if (is_new) found->second = utf8_ranges(characters.characters.shared(alphabet_));
+  n_steps_ += std::ssize(found->second);
+  return found->second;
+}
+
+int32_t Automaton::add_characters(const ByteRanges& lists, int32_t to) {
   // Characters with equal first bytes share nodes, and so do those with equal last bytes.
-  std::map<std::vector<std::vector<ByteRange>>, int32_t> shared;
-  const auto lists = utf8_ranges(characters);
-  const auto node_of = [&](const auto& self, std::vector<std::vector<ByteRange>> rest) -> int32_t {
+  std::map<ByteRanges, int32_t> shared;
+  const auto node_of = [&](const auto& self, ByteRanges rest) -> int32_t {
     if (rest.size() == 1 && rest.front().empty()) return to;
     if (const auto found = shared.find(rest); found != shared.end()) return found->second;
     const int32_t node = add_node();
     std::vector<Edge> edges;
     for (size_t begin = 0, end = 0; begin < rest.size(); begin = end) {
       const auto bytes = rest[begin].front();
-      std::vector<std::vector<ByteRange>> after;
+      ByteRanges after;
       for (; end < rest.size() && rest[end].front() == bytes; ++end)
         after.emplace_back(rest[end].begin() + 1, rest[end].end());
       edges.push_back({bytes, self(self, std::move(after))});
@@ -133,23 +151,26 @@ void Automaton::find_byte_classes() {
 
 /// The deterministic state of nodes and of those that they reach without a byte.
 Automaton::State Automaton::state_of(std::vector<int32_t> nodes) {
-  std::vector<char> seen(nodes_.size(), 0);
+  ++n_made_;
+  size_t n_together = 0;
   std::vector<int32_t> kept;
   while (!nodes.empty()) {
     const int32_t node = nodes.back();
     nodes.pop_back();
-    if (std::exchange(seen[static_cast<size_t>(node)], 1) != 0) continue;
+    ++n_steps_;
+    if (std::exchange(seen_[static_cast<size_t>(node)], n_made_) == n_made_) continue;
+    if (++n_together > kMostTogether) fail_too_many();
     const auto& same = nodes_[static_cast<size_t>(node)].same;
     nodes.insert(nodes.end(), same.begin(), same.end());
     if (node == kEnd || !nodes_[static_cast<size_t>(node)].edges.empty()) kept.push_back(node);
   }
   if (kept.empty()) return kDead;
+  n_steps_ += 4 * std::ssize(kept);  // to sort and to compare them
   std::ranges::sort(kept);
   const auto [found, is_new] = known_.emplace(std::move(kept), static_cast<State>(states_.size()));
   if (is_new) {
     n_entries_ += 2 * found->first.size() + n_classes_;
-    if (n_entries_ > kMostEntries)
-      throw DataError("the expression is too large: too many places in it can be reached at once");
+    if (n_entries_ > kMostEntries) fail_too_many();
     states_.push_back({.nodes = found->first,
                        .next = std::vector<State>(n_classes_, kUnknown),
                        .accepts = found->first.front() == kEnd});
@@ -166,6 +187,7 @@ Automaton::State Automaton::next(State state, uint8_t byte) {
   if (known != kUnknown) return known;
   std::vector<int32_t> reached;
   for (const int32_t node : states_[static_cast<size_t>(state)].nodes) {
+    n_steps_ += std::ssize(nodes_[static_cast<size_t>(node)].edges);
     for (const auto& edge : nodes_[static_cast<size_t>(node)].edges) {
       if (edge.bytes.first <= byte && byte <= edge.bytes.last) reached.push_back(edge.to);
     }

@@ -17,13 +17,14 @@ class Automaton {
  public:
   using State = int32_t;
   static constexpr State kDead = -1;
-  /// The most states of the nondeterministic automaton.
-  static constexpr size_t kMostStates = 200'000;
-
+  /// The most states of the nondeterministic automaton, and the most of them that are looked at for one
+  /// deterministic state.
+  static constexpr size_t kMostStates = 200'000, kMostTogether = 20'000;
   /// The most entries, of four bytes, that the deterministic states may have.
-  static constexpr size_t kMostEntries = size_t{32} << 20;
+  static constexpr size_t kMostEntries = size_t{8} << 20;
 
-  /// Only texts of characters in `alphabet` count. Throws DataError if the automaton has too many states.
+  /// Only texts of characters in `alphabet` count. Throws DataError if the automaton has too many states, or
+  /// if too many repetitions lead to few of them.
   Automaton(const Expression& expression, const CodePoints& alphabet);
 
   /// kDead if there is no text in the language. Like next(), throws DataError if the deterministic states
@@ -33,6 +34,8 @@ class Automaton {
   bool accepts(State state) const { return states_[static_cast<size_t>(state)].accepts; }
   /// The entries of the deterministic states that are made so far.
   size_t n_entries() const { return n_entries_; }
+  /// The work so far, as WorkLimit counts it.
+  int64_t n_steps() const { return n_steps_; }
   /// Forgets the deterministic states.
   void forget();
 
@@ -53,15 +56,19 @@ class Automaton {
   static constexpr State kUnknown = -2;
   static constexpr int32_t kEnd = 0;  // the node at which a text is complete
 
+  using ByteRanges = std::vector<std::vector<ByteRange>>;
+
   int32_t add_node();
   int32_t add(const Expression& expression, int32_t to);
-  int32_t add_characters(const CodePoints& characters, int32_t to);
+  const ByteRanges& bytes_of(const Expression& characters);
+  int32_t add_characters(const ByteRanges& lists, int32_t to);
   int32_t add_repetition(const Expression& expression, int32_t to);
   void drop_dead_ends();
   void find_byte_classes();
   State state_of(std::vector<int32_t> nodes);
 
   CodePoints alphabet_;
+  std::map<const Expression*, ByteRanges> bytes_;  // while nodes are added: of parts that are repeated
   std::vector<Node> nodes_;
   int32_t first_ = 0;
   bool is_empty_ = false;
@@ -69,6 +76,9 @@ class Automaton {
   size_t n_classes_ = 0;
   std::vector<Deterministic> states_;
   size_t n_entries_ = 0;
+  int64_t n_steps_ = 0;
+  std::vector<uint64_t> seen_;  // by node, the number of the deterministic state for which it was looked at
+  uint64_t n_made_ = 0;
   std::map<std::vector<int32_t>, State> known_;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <optional>
 #include <set>
 #include <span>
@@ -15,9 +16,11 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "generation/constraints/json_reference.h"
+#include "generation/constraints/json_strings.h"
+#include "generation/constraints/json_values.h"
 #include "generation/constraints/regular_expression.h"
 #include "io/json_document.h"
-#include "tokenizers/unicode/characters.h"
 
 namespace zoo {
 namespace {
@@ -25,16 +28,36 @@ namespace {
 using Schema = nlohmann::ordered_json;
 using Texts = std::vector<std::string>;
 
+constexpr size_t kMostSchemaBytes = size_t{256} << 10;
 constexpr size_t kMostParts = 200'000;  // of the expression
 constexpr int64_t kMostLength = 10'000;
+constexpr size_t kMostNameBytes = 1000;  // that other names must differ from
 constexpr auto kTypes =
     std::to_array<std::string_view>({"object", "array", "string", "integer", "number", "boolean", "null"});
 constexpr auto kAnnotations =
     std::to_array<std::string_view>({"title", "description", "default", "examples", "deprecated", "readOnly",
                                      "writeOnly", "$schema", "$id", "$comment", "$defs", "definitions"});
-constexpr auto kKeywords = std::to_array<std::string_view>(
-    {"type", "enum", "const", "anyOf", "oneOf", "allOf", "$ref", "properties", "required",
-     "additionalProperties", "items", "minItems", "maxItems", "minLength", "maxLength", "pattern"});
+constexpr auto kKeywords = std::to_array<std::string_view>({"type",
+                                                            "enum",
+                                                            "const",
+                                                            "anyOf",
+                                                            "oneOf",
+                                                            "allOf",
+                                                            "$ref",
+                                                            "properties",
+                                                            "required",
+                                                            "additionalProperties",
+                                                            "items",
+                                                            "minItems",
+                                                            "maxItems",
+                                                            "minLength",
+                                                            "maxLength",
+                                                            "pattern",
+                                                            "format",
+                                                            "minimum",
+                                                            "maximum",
+                                                            "exclusiveMinimum",
+                                                            "exclusiveMaximum"});
 
 template <class List>
 bool has(const List& list, std::string_view word) {
@@ -91,91 +114,6 @@ bool is_of(const Schema& value, const Texts& types) {
   return has(types, type) || (type == "integer" && has(types, "number"));
 }
 
-// ---- characters of strings
-
-/// A character that a JSON string cannot have as it is, and how it is written.
-std::vector<std::pair<char32_t, std::string>> escapes() {
-  std::vector<std::pair<char32_t, std::string>> result = {{U'"', "\\\""}, {U'\\', "\\\\"}, {U'\b', "\\b"},
-                                                          {U'\f', "\\f"}, {U'\n', "\\n"},  {U'\r', "\\r"},
-                                                          {U'\t', "\\t"}};
-  for (char32_t c = 0; c < 0x20; ++c) {
-    const auto is_c = [&](const auto& escape) { return escape.first == c; };
-    if (std::ranges::none_of(result, is_c))
-      result.emplace_back(c, fmt::format("\\u{:04x}", static_cast<unsigned>(c)));
-  }
-  return result;
-}
-
-CodePoints plain_characters() { return CodePoints({{0, 0x1F}, {U'"', U'"'}, {U'\\', U'\\'}}).complement(); }
-
-/// The characters `wanted` within a JSON string.
-Expression within_string(const CodePoints& wanted) {
-  std::vector<Expression> ways = {Expression::one_of(wanted.shared(plain_characters()))};
-  for (const auto& [c, text] : escapes()) {
-    if (wanted.contains(c)) ways.push_back(Expression::text(text));
-  }
-  return Expression::alternatives(std::move(ways));
-}
-
-/// The texts of an expression as the inside of a JSON string.
-Expression within_string(const Expression& expression) {
-  if (expression.kind == Expression::Kind::characters) return within_string(expression.characters);
-  Expression result = expression;
-  for (auto& part : result.parts) part = within_string(part);
-  return result;
-}
-
-/// The inside of every JSON string but these, which are sorted, from their character `begin` on.
-Expression other_names(std::span<const std::u32string> names, size_t begin) {
-  const auto any = Expression::repeated(within_string(CodePoints::all()), 0, Expression::kNoLimit);
-  if (names.empty()) return any;
-  const bool may_end = names.front().size() > begin;
-  std::vector<Expression> ways;
-  std::vector<CodeRange> used;
-  for (auto first = names.begin() + (may_end ? 0 : 1); first != names.end();) {
-    const char32_t c = (*first)[begin];
-    const auto last = std::find_if(first, names.end(), [&](const auto& name) { return name[begin] != c; });
-    used.push_back({c, c});
-    ways.push_back(Expression::sequence(
-        {within_string(CodePoints({{c, c}})), other_names(std::span(first, last), begin + 1)}));
-    first = last;
-  }
-  ways.push_back(Expression::sequence({within_string(CodePoints(used).complement()), any}));
-  auto result = Expression::alternatives(std::move(ways));
-  return may_end ? Expression::optional(std::move(result)) : result;
-}
-
-Expression other_names(const Texts& names) {
-  std::set<std::u32string> sorted;
-  for (const auto& name : names) {
-    std::u32string characters;
-    for (size_t at = 0; at < name.size();) characters += next_code_point(name, at);
-    sorted.insert(std::move(characters));
-  }
-  const std::vector<std::u32string> list(sorted.begin(), sorted.end());
-  return other_names(std::span(list), 0);
-}
-
-Expression digits(int64_t least, int64_t most) {
-  return Expression::repeated(Expression::one_of(CodePoints({{U'0', U'9'}})), least, most);
-}
-
-Expression integer() {
-  return Expression::sequence(
-      {Expression::optional(Expression::text("-")),
-       Expression::alternatives(
-           {Expression::text("0"),
-            Expression::sequence({Expression::one_of(CodePoints({{U'1', U'9'}})), digits(0, 14)})})});
-}
-
-Expression number() {
-  const auto fraction = Expression::sequence({Expression::text("."), digits(1, 15)});
-  const auto exponent = Expression::sequence(
-      {Expression::one_of(CodePoints({{U'E', U'E'}, {U'e', U'e'}})),
-       Expression::optional(Expression::one_of(CodePoints({{U'+', U'+'}, {U'-', U'-'}}))), digits(1, 2)});
-  return Expression::sequence({integer(), Expression::optional(fraction), Expression::optional(exponent)});
-}
-
 size_t n_parts(const Expression& expression) {
   size_t n = 1;
   for (const auto& part : expression.parts) n += n_parts(part);
@@ -191,12 +129,17 @@ class SchemaReader {
   Expression read(const Schema& schema, const Place& at) {
     check_keywords(schema, at);
     auto result = read_checked(schema, at);
-    n_parts_ += n_parts(result);
-    if (n_parts_ > kMostParts) at.fail("the schema is too large: it has too many repeated parts");
+    count(n_parts(result), at);
     return result;
   }
 
  private:
+  /// Fails if the expression, or the values that were compared, become too many.
+  void count(size_t n, const Place& at) {
+    n_parts_ += n;
+    if (n_parts_ > kMostParts) at.fail("the schema is too large: it has too many values or repeated parts");
+  }
+
   static void check_keywords(const Schema& schema, const Place& at) {
     if (!schema.is_object()) at.fail("a schema is an object here, not true, false or another value");
     for (const auto& [key, value] : schema.items()) {
@@ -229,7 +172,11 @@ class SchemaReader {
     if (schema.contains("enum") || schema.contains("const")) {
       stands_alone(schema, schema.contains("enum") ? "enum" : "const", beside_values, at);
       std::vector<Expression> texts;
-      for (const auto& value : values(schema, at)) texts.push_back(Expression::text(written(value)));
+      for (const auto& value : values(schema, at)) {
+        const auto text = written(value);
+        count(text.size(), at);
+        texts.push_back(Expression::text(text));
+      }
       if (texts.empty()) at.fail("no value is of the type that is asked for");
       return Expression::alternatives(std::move(texts));
     }
@@ -266,6 +213,7 @@ class SchemaReader {
     const auto add = [&](const Schema& name) {
       if (!name.is_string() || !has(kTypes, name.get<std::string>()))
         at.of("type").fail(fmt::format("must be one of {}, or a list of them", fmt::join(kTypes, ", ")));
+      if (has(result, name.get<std::string>())) at.of("type").fail("has a type twice");
       result.push_back(name.get<std::string>());
     };
     if (schema.contains("type")) {
@@ -279,8 +227,12 @@ class SchemaReader {
       result = {"object"};
     } else if (schema.contains("items")) {
       result = {"array"};
-    } else if (schema.contains("pattern") || schema.contains("minLength") || schema.contains("maxLength")) {
+    } else if (schema.contains("pattern") || schema.contains("minLength") || schema.contains("maxLength") ||
+               schema.contains("format")) {
       result = {"string"};
+    } else if (schema.contains("minimum") || schema.contains("maximum") ||
+               schema.contains("exclusiveMinimum") || schema.contains("exclusiveMaximum")) {
+      result = {"number"};
     }
     if (result.empty()) at.fail("any value is not supported: add a type");
     return result;
@@ -290,8 +242,8 @@ class SchemaReader {
     if (type == "object") return read_object(schema, at);
     if (type == "array") return read_array(schema, at);
     if (type == "string") return read_string(schema, at);
-    if (type == "integer") return integer();
-    if (type == "number") return number();
+    if (type == "integer") return json_integer(number_bounds(schema, type, at));
+    if (type == "number") return json_number(number_bounds(schema, type, at));
     if (type == "null") return Expression::text("null");
     return Expression::alternatives({Expression::text("true"), Expression::text("false")});
   }
@@ -300,6 +252,7 @@ class SchemaReader {
     Texts names;
     if (!schema.contains("required")) return names;
     if (!schema["required"].is_array()) at.of("required").fail("must be a list of names");
+    if (schema["required"].size() > JsonLimits::ordered_members) at.of("required").fail("has too many names");
     for (const auto& name : schema["required"]) {
       if (!name.is_string()) at.of("required").fail("must be a list of names");
       names.push_back(name.get<std::string>());
@@ -320,10 +273,15 @@ class SchemaReader {
   std::pair<Expression, Expression> more_members(const Schema& schema, const Place& at) {
     Texts names;
     if (schema.contains("properties")) {
-      for (const auto& [name, value] : schema["properties"].items()) names.push_back(name);
+      for (const auto& [name, value] : schema["properties"].items()) {
+        if (name.size() > kMostNameBytes)
+          at.of("properties").fail(fmt::format("has a name of more than {} bytes", kMostNameBytes));
+        names.push_back(name);
+      }
     }
-    auto member = Expression::sequence({Expression::text("\""), other_names(names), Expression::text("\": "),
-                                        read(schema["additionalProperties"], at.of("additionalProperties"))});
+    auto member =
+        Expression::sequence({Expression::text("\""), other_json_names(names), Expression::text("\": "),
+                              read(schema["additionalProperties"], at.of("additionalProperties"))});
     auto others =
         Expression::repeated(Expression::sequence({Expression::text(", "), member}), 0, Expression::kNoLimit);
     return {Expression::sequence({std::move(member), others}), std::move(others)};
@@ -395,21 +353,68 @@ class SchemaReader {
     return Expression::sequence({Expression::text("["), std::move(items), Expression::text("]")});
   }
 
+  /// The nearest whole number to a bound, towards values that are allowed; nothing if there is no such bound.
+  static std::optional<NumberBound> number_bound(const Schema& schema, const char* included,
+                                                 const char* excluded, std::string_view type,
+                                                 const Place& at) {
+    if (schema.contains(included) && schema.contains(excluded))
+      at.fail(fmt::format("{} beside {} is not supported", included, excluded));
+    const bool is_excluded = schema.contains(excluded);
+    const char* const keyword = is_excluded ? excluded : included;
+    const auto found = schema.find(keyword);
+    if (found == schema.end()) return std::nullopt;
+    const auto here = at.of(keyword);
+    if (!found->is_number()) here.fail("must be a number");
+    const auto value = found->get<double>();
+    if (!(std::abs(value) < static_cast<double>(kLargestWhole))) here.fail("has more than 15 digits");
+    const bool is_whole = value == std::floor(value);
+    if (!is_whole && type == "number") here.fail("must be a whole number here");
+    const bool is_least = std::string_view(keyword).ends_with("inimum");
+    const double nearest = is_least ? std::ceil(value) : std::floor(value);
+    return NumberBound{static_cast<int64_t>(nearest),
+                       is_excluded && is_whole ? NumberBound::Kind::excluded : NumberBound::Kind::included};
+  }
+
+  static NumberBounds number_bounds(const Schema& schema, std::string_view type, const Place& at) {
+    NumberBounds bounds{number_bound(schema, "minimum", "exclusiveMinimum", type, at),
+                        number_bound(schema, "maximum", "exclusiveMaximum", type, at)};
+    const auto& [least, most] = bounds;
+    const auto n_out = [](const NumberBound& bound) {
+      return bound.kind == NumberBound::Kind::excluded ? 1 : 0;
+    };
+    if (!least || !most) return bounds;
+    const int64_t room = most->value - least->value - (type == "integer" ? n_out(*least) + n_out(*most) : 0);
+    if (room < 0 || (room == 0 && type == "number" && n_out(*least) + n_out(*most) > 0))
+      at.fail("no number is within the bounds");
+    return bounds;
+  }
+
   static Expression read_string(const Schema& schema, const Place& at) {
     const auto [least, most] = bounds(schema, "minLength", "maxLength", at);
     Expression inside;
+    if (schema.contains("format")) {
+      for (const char* const other : {"minLength", "maxLength", "pattern"})
+        if (schema.contains(other)) at.fail(fmt::format("'{}' beside 'format' is not supported", other));
+      const auto& format = schema["format"];
+      const auto expression = format.is_string() ? json_format(format.get<std::string>()) : "";
+      if (expression.empty())
+        at.of("format").fail(fmt::format("must be one of {}", fmt::join(json_formats(), ", ")));
+      const auto text = parse_regular_expression(expression);
+      return Expression::sequence({Expression::text("\""), text, Expression::text("\"")});
+    }
     if (schema.contains("pattern")) {
       if (schema.contains("minLength") || schema.contains("maxLength"))
         at.fail("a pattern beside minLength or maxLength is not supported: say the length in the pattern");
       const auto& pattern = schema["pattern"];
       if (!pattern.is_string()) at.of("pattern").fail("must be a text");
       try {
-        inside = within_string(parse_regular_expression(pattern.get<std::string>(), Matches::part_of_text));
+        inside =
+            within_json_string(parse_regular_expression(pattern.get<std::string>(), Matches::part_of_text));
       } catch (const DataError& error) {
         at.of("pattern").fail(error.what());
       }
     } else {
-      inside = Expression::repeated(within_string(CodePoints::all()), least, most);
+      inside = Expression::repeated(within_json_string(Expression::one_of(CodePoints::all())), least, most);
     }
     return Expression::sequence({Expression::text("\""), std::move(inside), Expression::text("\"")});
   }
@@ -418,60 +423,12 @@ class SchemaReader {
   const Schema& referenced(const Schema& reference, const Place& at) const {
     if (!reference.is_string()) at.fail("must be a text");
     const auto text = reference.get<std::string>();
-    const auto pointer =
-        text.starts_with('#') ? decoded_fragment(std::string_view(text).substr(1)) : std::nullopt;
-    const Schema* found = pointer && (pointer->empty() || pointer->starts_with('/')) ? &root_ : nullptr;
-    for (size_t begin = 1; found && begin <= pointer->size();) {
-      const auto end = std::min(pointer->find('/', begin), pointer->size());
-      found = at_token(*found, std::string_view(*pointer).substr(begin, end - begin));
-      begin = end + 1;
-    }
+    const auto* const found = at_json_reference(root_, text);
     if (!found) {
       at.fail(fmt::format("'{}' leads nowhere: write a place in this schema, such as #/$defs/NAME",
                           excerpt(text, 60)));
     }
     return *found;
-  }
-
-  /// The member of an object or a list that a token of a JSON pointer names; null if there is none.
-  static const Schema* at_token(const Schema& value, std::string_view token) {
-    if (value.is_array()) {
-      size_t index = value.size();
-      const auto [end, error] = std::from_chars(token.data(), token.data() + token.size(), index);
-      const bool is_good = error == std::errc() && end == token.data() + token.size() && index < value.size();
-      return is_good ? &value[index] : nullptr;
-    }
-    std::string name;
-    for (size_t i = 0; i < token.size(); ++i) {
-      const bool is_escape = token[i] == '~' && i + 1 < token.size();
-      if (is_escape && token[i + 1] == '0') {
-        name += '~', ++i;
-      } else if (is_escape && token[i + 1] == '1') {
-        name += '/', ++i;
-      } else {
-        name += token[i];
-      }
-    }
-    const auto found = value.is_object() ? value.find(name) : value.end();
-    return value.is_object() && found != value.end() ? &*found : nullptr;
-  }
-
-  /// A fragment without its %XX; nothing if one of them is no number.
-  static std::optional<std::string> decoded_fragment(std::string_view fragment) {
-    std::string text;
-    for (size_t i = 0; i < fragment.size(); ++i) {
-      if (fragment[i] != '%') {
-        text += fragment[i];
-        continue;
-      }
-      unsigned value = 0;
-      const auto digits = fragment.substr(i + 1, 2);
-      const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value, 16);
-      if (digits.size() != 2 || error != std::errc() || end != digits.data() + 2) return std::nullopt;
-      text += static_cast<char>(value);
-      i += 2;
-    }
-    return text;
   }
 
   Expression read_reference(const Schema& reference, const Place& at) {
@@ -490,6 +447,7 @@ class SchemaReader {
     for (size_t i = 0; i < list.size(); ++i) ways.push_back(read(list[i], at.of(i)));
     for (size_t i = 0; keyword == "oneOf" && i < list.size(); ++i) {
       for (size_t j = 0; j < i; ++j) {
+        count(1, at);
         if (may_share_values(list[i], list[j], at))
           at.fail(fmt::format("a value may be one of both {} and {}: use anyOf", j, i));
       }
@@ -511,9 +469,10 @@ class SchemaReader {
   }
 
   /// Whether both list values, and have none in common.
-  bool list_different_values(const Schema& a, const Schema& b, const Place& at) const {
+  bool list_different_values(const Schema& a, const Schema& b, const Place& at) {
     const auto first = listed(a, at), second = listed(b, at);
     if (!first || !second) return false;
+    count(first->size() * second->size(), at);
     return std::ranges::none_of(*first, [&](const Schema& value) { return has_value(*second, value); });
   }
   static bool has_value(const std::vector<Schema>& list, const Schema& value) {
@@ -532,7 +491,7 @@ class SchemaReader {
   }
 
   /// Whether a value may be one of both schemas. The answer may be yes if it cannot be.
-  bool may_share_values(const Schema& first, const Schema& second, const Place& at) const {
+  bool may_share_values(const Schema& first, const Schema& second, const Place& at) {
     const auto &a = resolved(first, at), &b = resolved(second, at);
     if (list_different_values(a, b, at)) return false;
     const auto types_a = known_types(a, at), types_b = known_types(b, at);
@@ -559,6 +518,8 @@ class SchemaReader {
 }  // namespace
 
 Expression parse_json_schema(std::string_view schema) {
+  if (schema.size() > kMostSchemaBytes)
+    throw DataError(fmt::format("the schema has more than {} bytes: shorten it", kMostSchemaBytes));
   const auto document = parse_ordered_json(schema);
   return SchemaReader(document).read(document, {});
 }

@@ -5,8 +5,9 @@
 //   $ref to #/$defs/NAME or #/definitions/NAME without a circle
 //   object: properties, required, in the order of properties and without others
 //   array: items, minItems, maxItems
-//   string: minLength, maxLength, or pattern (regular_expression.h)
-//   integer, number, boolean, null
+//   string: minLength, maxLength, or pattern (regular_expression.h), or format (json_values.h)
+//   integer, number: minimum, maximum, exclusiveMinimum, exclusiveMaximum (of numbers: whole ones)
+//   boolean, null
 //
 // title, description, default, examples, deprecated, $schema, $id, $comment and additionalProperties change
 // nothing, because no additional properties are written. Values are written as json.dumps of Python does,

@@ -14,6 +14,7 @@ namespace {
 
 constexpr int64_t kMostRepeated = 10'000;
 constexpr int kMostNested = 100;
+constexpr size_t kMostExpressionBytes = size_t{64} << 10;
 
 /// Those that belong to a class in every mode of Python's re, and those that do in one of its modes.
 struct ClassBounds {
@@ -233,7 +234,7 @@ class Parser {
   /// Behind its [.
   CodePoints parse_class(size_t begin) {
     const bool negated = take(U'^');
-    ClassBounds members;
+    std::vector<CodeRange> least, most;
     bool is_first = true;
     while (is_first || !sees(U']')) {
       is_first = false;
@@ -245,11 +246,11 @@ class Parser {
         const auto last = parse_member(begin);
         member.least = member.most = range_between(member, last, at);
       }
-      members.least = members.least.united(member.least);
-      members.most = members.most.united(member.most);
+      least.insert(least.end(), member.least.ranges().begin(), member.least.ranges().end());
+      most.insert(most.end(), member.most.ranges().begin(), member.most.ranges().end());
     }
     ++at_;
-    return negated ? members.most.complement() : members.least;
+    return negated ? CodePoints(std::move(most)).complement() : CodePoints(std::move(least));
   }
 
   static CodePoints range_between(const ClassBounds& first, const ClassBounds& last, size_t at) {
@@ -271,6 +272,8 @@ class Parser {
 }  // namespace
 
 Expression parse_regular_expression(std::string_view expression, Matches matches) {
+  if (expression.size() > kMostExpressionBytes)
+    throw DataError(fmt::format("the expression has more than {} bytes: shorten it", kMostExpressionBytes));
   return Parser(expression).parse(matches);
 }
 

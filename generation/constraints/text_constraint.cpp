@@ -12,8 +12,9 @@
 namespace zoo {
 namespace {
 
-constexpr size_t kMostMaskBytes = size_t{64} << 20;
-constexpr size_t kMostKeptEntries = size_t{8} << 20;  // of the automaton
+constexpr size_t kMostMaskBytes = size_t{32} << 20;
+constexpr size_t kMostKeptEntries = size_t{2} << 20;  // of the automaton
+constexpr int64_t kStepsToBegin = 100'000'000;
 
 std::vector<size_t> shared_beginnings(const std::vector<std::pair<std::string, int64_t>>& sorted) {
   std::vector<size_t> result(sorted.size(), 0);
@@ -32,11 +33,12 @@ TextConstraint::TextConstraint(const Expression& expression, const Tokenizer& to
     : tokenizer_(tokenizer),
       ends_(end_tokens(tokenizer_.special())),
       automaton_(make_automaton(expression, unused)) {
+  WorkLimit work(kStepsToBegin);
   const auto start = automaton_.start();
   if (start == Automaton::kDead)
     throw DataError("no text matches that this vocabulary can write: it lacks characters, or there is none");
   for (const auto place : {Place::begins_text, Place::within_text}) {
-    const auto& allowed = allowed_at({start, place});
+    const auto& allowed = allowed_at({start, place}, work);
     if (!leads_on(allowed)) throw DataError("no token of this vocabulary begins a text that matches");
   }
 }
@@ -92,8 +94,15 @@ TextConstraint::Place TextConstraint::place_after(int64_t token) const {
   return tokenizer_.begins_text_after(token) ? Place::begins_text : Place::within_text;
 }
 
-TextConstraint::Point TextConstraint::point(std::span<const int64_t> prompt,
-                                            std::span<const int64_t> ids) const {
+Automaton::State TextConstraint::next(Automaton::State state, char byte, WorkLimit& work) const {
+  const int64_t before = automaton_.n_steps();
+  const auto result = automaton_.next(state, static_cast<uint8_t>(byte));
+  work.spend(1 + automaton_.n_steps() - before);
+  return result;
+}
+
+TextConstraint::Point TextConstraint::point(std::span<const int64_t> prompt, std::span<const int64_t> ids,
+                                            WorkLimit& work) const {
   Point result{automaton_.start(), Place::begins_text};
   constexpr size_t context = 8;  // as a ContinuationDecoder has it
   const auto before = prompt.last(std::min(prompt.size(), context));
@@ -102,14 +111,14 @@ TextConstraint::Point TextConstraint::point(std::span<const int64_t> prompt,
     const auto& text = texts_.at(static_cast<size_t>(id));
     const auto& bytes = result.place == Place::begins_text ? text.first : text.later;
     if (bytes.empty()) return {Automaton::kDead, Place::within_text};  // an end token, or not allowed
-    for (const char byte : bytes) result.state = automaton_.next(result.state, static_cast<uint8_t>(byte));
+    for (const char byte : bytes) result.state = next(result.state, byte, work);
     if (result.state == Automaton::kDead) return result;
     result.place = place_after(id);
   }
   return result;
 }
 
-const TextConstraint::Allowed& TextConstraint::allowed_at(const Point& point) const {
+const TextConstraint::Allowed& TextConstraint::allowed_at(const Point& point, WorkLimit& work) const {
   const auto key = std::pair(point.state, point.place);
   if (const auto found = known_.find(key); found != known_.end()) return found->second;
   if ((known_.size() + 1) * texts_.size() > kMostMaskBytes) known_.clear();
@@ -117,6 +126,7 @@ const TextConstraint::Allowed& TextConstraint::allowed_at(const Point& point) co
   auto* const is_allowed = tokens.mutable_data_ptr<bool>();
   bool has_text = false;
   const auto& texts = point.place == Place::begins_text ? first_ : later_;
+  work.spend(std::ssize(texts.sorted));
   // states[n]: after the first n bytes of the text before, as far as they keep the automaton alive.
   std::vector<Automaton::State> states = {point.state};
   for (size_t i = 0; i < texts.sorted.size(); ++i) {
@@ -124,9 +134,9 @@ const TextConstraint::Allowed& TextConstraint::allowed_at(const Point& point) co
     if (texts.n_shared[i] >= states.size()) continue;  // it begins with what led nowhere
     states.resize(texts.n_shared[i] + 1);
     while (states.size() <= text.size()) {
-      const auto next = automaton_.next(states.back(), static_cast<uint8_t>(text[states.size() - 1]));
-      if (next == Automaton::kDead) break;
-      states.push_back(next);
+      const auto reached = next(states.back(), text[states.size() - 1], work);
+      if (reached == Automaton::kDead) break;
+      states.push_back(reached);
     }
     if (states.size() <= text.size()) continue;
     is_allowed[id] = has_text = true;
@@ -136,26 +146,28 @@ const TextConstraint::Allowed& TextConstraint::allowed_at(const Point& point) co
   return known_.insert_or_assign(key, Allowed{tokens, has_text, accepts}).first->second;
 }
 
-torch::Tensor TextConstraint::allowed(std::span<const int64_t> prompt, std::span<const int64_t> ids) const {
+torch::Tensor TextConstraint::allowed(std::span<const int64_t> prompt, std::span<const int64_t> ids,
+                                      WorkLimit& work) const {
   const std::scoped_lock lock(mutex_);
   if (automaton_.n_entries() > kMostKeptEntries) {
     automaton_.forget();
     known_.clear();
   }
-  const auto at = point(prompt, ids);
+  const auto at = point(prompt, ids, work);
   const auto everything = [&] { return torch::ones({static_cast<int64_t>(texts_.size())}, torch::kBool); };
   if (at.state == Automaton::kDead) return everything();
-  const auto& found = allowed_at(at);
+  const auto& found = allowed_at(at, work);
   if (!leads_on(found) && found.accepts) return everything();  // is_complete()
   if (!leads_on(found)) throw DataError("no token of this vocabulary leads on to a text that matches");
   return found.tokens;
 }
 
-bool TextConstraint::is_complete(std::span<const int64_t> prompt, std::span<const int64_t> ids) const {
+bool TextConstraint::is_complete(std::span<const int64_t> prompt, std::span<const int64_t> ids,
+                                 WorkLimit& work) const {
   const std::scoped_lock lock(mutex_);
-  const auto at = point(prompt, ids);
+  const auto at = point(prompt, ids, work);
   if (at.state == Automaton::kDead || !automaton_.accepts(at.state)) return false;
-  return !allowed_at(at).has_text;
+  return !allowed_at(at, work).has_text;
 }
 
 }  // namespace zoo

@@ -12,28 +12,30 @@
 
 #include "generation/constraints/automaton.h"
 #include "generation/constraints/expression.h"
+#include "generation/constraints/work_limit.h"
 #include "tokenizers/tokenizer.h"
 
 namespace zoo {
 
 /// Allows the tokens whose bytes keep an automaton alive, and end tokens where a text of the expression is
-/// complete. The tokens of a state are found when it is reached, and kept: at most 64 MiB of them.
+/// complete. The tokens of a state are found when it is reached, and kept: at most 32 MiB of them.
 ///
 /// There is always a token that may follow. If the vocabulary has no token for each byte, the texts are those
 /// of the characters for which it has a token. Threads may share an object.
 class TextConstraint {
  public:
   /// `unused` are tokens that are never allowed. Throws DataError if no text of the expression can be written
-  /// with the vocabulary, if the expression is too large, and as Tokenizer::token_text().
+  /// with the vocabulary, if the expression is too large or takes too long, and as Tokenizer::token_text().
   TextConstraint(const Expression& expression, const Tokenizer& tokenizer, const TokenIds& unused);
 
   /// (V) bool on the CPU, V of the tokenizer: the tokens that may follow the output `ids`, whose first token
   /// stands after `prompt` (empty for an output that is a text of its own). All tokens, if no text of the
   /// expression begins with the output, or if it is complete and the vocabulary has no end token. Throws
-  /// DataError if none may follow.
-  torch::Tensor allowed(std::span<const int64_t> prompt, std::span<const int64_t> ids) const;
-  /// Whether the output is a text of the expression that no other token than an end token may follow.
-  bool is_complete(std::span<const int64_t> prompt, std::span<const int64_t> ids) const;
+  /// DataError if none may follow, or if `work` ends before.
+  torch::Tensor allowed(std::span<const int64_t> prompt, std::span<const int64_t> ids, WorkLimit& work) const;
+  /// Whether the output is a text of the expression that no other token than an end token may follow. Throws
+  /// DataError if `work` ends before.
+  bool is_complete(std::span<const int64_t> prompt, std::span<const int64_t> ids, WorkLimit& work) const;
 
  private:
   enum class Place { begins_text, within_text };
@@ -58,8 +60,9 @@ class TextConstraint {
   bool leads_on(const Allowed& allowed) const;
   CodePoints alphabet() const;
   Place place_after(int64_t token) const;
-  Point point(std::span<const int64_t> prompt, std::span<const int64_t> ids) const;
-  const Allowed& allowed_at(const Point& point) const;
+  Automaton::State next(Automaton::State state, char byte, WorkLimit& work) const;
+  Point point(std::span<const int64_t> prompt, std::span<const int64_t> ids, WorkLimit& work) const;
+  const Allowed& allowed_at(const Point& point, WorkLimit& work) const;
 
   const Tokenizer& tokenizer_;
   std::vector<TokenText> texts_;  // by id; empty: never allowed
@@ -68,6 +71,37 @@ class TextConstraint {
   mutable std::mutex mutex_;  // guards what follows
   mutable Automaton automaton_;
   mutable std::map<std::pair<Automaton::State, Place>, Allowed> known_;
+};
+
+/// What an output of a constrained search belongs to.
+enum class OutputText { continues_prompt, stands_alone };
+
+/// A constraint in one request. Other requests share the constraint, but each has its own limit of work: some
+/// 0.1 s at once, and then 0.01 s for each token. Only one thread at a time may use it.
+class RequestConstraint {
+ public:
+  RequestConstraint(std::shared_ptr<const TextConstraint> constraint, OutputText text)
+      : constraint_(std::move(constraint)), text_(text) {}
+
+  /// As TextConstraint::allowed(), for the next token of an output.
+  torch::Tensor allowed(std::span<const int64_t> prompt, std::span<const int64_t> ids) {
+    work_.grant(kStepsOfToken);
+    return constraint_->allowed(before(prompt), ids, work_);
+  }
+  bool is_complete(std::span<const int64_t> prompt, std::span<const int64_t> ids) {
+    return constraint_->is_complete(before(prompt), ids, work_);
+  }
+
+ private:
+  static constexpr int64_t kStepsAtOnce = 20'000'000, kStepsOfToken = 2'000'000;
+
+  std::span<const int64_t> before(std::span<const int64_t> prompt) const {
+    return text_ == OutputText::continues_prompt ? prompt : std::span<const int64_t>();
+  }
+
+  std::shared_ptr<const TextConstraint> constraint_;
+  OutputText text_;
+  WorkLimit work_{kStepsAtOnce};
 };
 
 }  // namespace zoo

@@ -9,18 +9,14 @@
 
 namespace zoo {
 
-ConstrainedTokens::ConstrainedTokens(std::shared_ptr<const TextConstraint> constraint, OutputText text,
-                                     LogitsProcessors others)
-    : constraint_(std::move(constraint)), text_(text), others_(std::move(others)) {}
+ConstrainedTokens::ConstrainedTokens(std::shared_ptr<RequestConstraint> constraint, LogitsProcessors others)
+    : constraint_(std::move(constraint)), others_(std::move(others)) {}
 
 torch::Tensor ConstrainedTokens::process(const torch::Tensor& logits,
                                          std::span<const SequenceView> rows) const {
   constexpr double impossible = -std::numeric_limits<double>::infinity();
   std::vector<torch::Tensor> allowed;
-  for (const auto& row : rows) {
-    const auto prompt = text_ == OutputText::continues_prompt ? row.prompt : std::span<const int64_t>();
-    allowed.push_back(constraint_->allowed(prompt, row.generated));
-  }
+  for (const auto& row : rows) allowed.push_back(constraint_->allowed(row.prompt, row.generated));
   const auto tokens = torch::stack(allowed);  // (B, V) of the vocabulary
   const int64_t n = std::min(tokens.size(1), logits.size(1));
   auto left = torch::full_like(logits, impossible);

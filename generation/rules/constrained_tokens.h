@@ -9,20 +9,15 @@
 
 namespace zoo {
 
-/// What an output of a constrained search belongs to.
-enum class OutputText { continues_prompt, stands_alone };
-
 /// Forbids tokens after which an output can no longer become a text of the expression. `others` are applied
 /// to what is left; where they would leave no token, they do not count.
 class ConstrainedTokens final : public LogitsProcessor {
  public:
-  ConstrainedTokens(std::shared_ptr<const TextConstraint> constraint, OutputText text,
-                    LogitsProcessors others);
+  ConstrainedTokens(std::shared_ptr<RequestConstraint> constraint, LogitsProcessors others);
   torch::Tensor process(const torch::Tensor& logits, std::span<const SequenceView> rows) const override;
 
  private:
-  std::shared_ptr<const TextConstraint> constraint_;
-  OutputText text_;
+  std::shared_ptr<RequestConstraint> constraint_;
   LogitsProcessors others_;
 };
 

@@ -9,25 +9,31 @@
 
 #include <nlohmann/json.hpp>
 
-#include "serving/api/completion_parameters.h"
+#include "serving/api/tools.h"
 #include "serving/completion.h"
 #include "serving/http/http_server.h"
-#include "tokenizers/tokenizer.h"
+#include "serving/served_model.h"
 
 namespace zoo {
 
 /// What the texts belong to.
 enum class AnswerKind { completion, chat };
+enum class Delivery { whole, stream };
 
 /// Everything that an answer is made from beside the texts.
 struct AnswerPlan {
   AnswerKind kind = AnswerKind::completion;
-  AnswerOptions options = {};
+  std::string name = {};  // of the model
+  Delivery delivery = Delivery::whole;
+  bool includes_usage = false;  // of a stream
+  bool has_logprobs = false;
   int64_t seed = 0;
   size_t n_prompts = 1, n_samples = 1;
   /// The prompts as they were sent, if they were texts: these are echoed. Else the texts of their tokens.
   std::vector<std::string> prompts = {};
   std::shared_ptr<const ServedModel> model = {};
+  ToolOffer tools = {};
+  std::optional<CallFormat> calls = {};  // nothing: an answer is all text
 };
 
 /// Sends an answer from the pieces of its texts.
@@ -44,17 +50,19 @@ class CompletionAnswer {
   struct Choice {
     std::string text = {};
     std::vector<CompletionToken> tokens = {};
-    CompletionEnd end = CompletionEnd::length;
+    OutputEnd end = OutputEnd::length;
     int64_t offset = 0;  // characters whose tokens were sent
     bool has_begun = false;
+    std::optional<CallReader> reader = {};
+    std::vector<ToolCall> calls = {};
   };
 
   bool is_chat() const { return plan_.kind == AnswerKind::chat; }
-  bool is_stream() const { return plan_.options.delivery == Delivery::stream; }
+  bool is_stream() const { return plan_.delivery == Delivery::stream; }
   Json frame(bool is_chunk) const;
   Json logprobs(const std::vector<CompletionToken>& tokens, Choice& choice) const;
   Json whole_choice(size_t index);
-  Json chunk_choice(size_t index, const CompletionPiece& piece);
+  Json chunk_choice(size_t index, const CompletionPiece& piece, const std::vector<ToolCall>& calls);
   void begin_stream();
   void send_event(const Json& event);
   void send_chunk(Json choices, const Json& usage);

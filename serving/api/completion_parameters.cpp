@@ -1,11 +1,14 @@
 #include "serving/api/completion_parameters.h"
 
+#include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <random>
+#include <utility>
 
 #include <fmt/format.h>
 
-#include "base/error.h"
+#include "io/json_document.h"
 #include "serving/api/api_error.h"
 #include "serving/api/request_options.h"
 
@@ -22,8 +25,8 @@ int64_t random_seed() {
   return static_cast<int64_t>((uint64_t{source()} << 32 | source()) & exact);
 }
 
-std::vector<std::pair<int64_t, double>> read_biases(RequestFields& fields) {
-  std::vector<std::pair<int64_t, double>> biases;
+std::vector<SequenceBias> read_biases(RequestFields& fields) {
+  std::vector<SequenceBias> biases;
   const auto* const value = fields.find("logit_bias");
   if (!value) return biases;
   constexpr double most = 100;
@@ -37,57 +40,55 @@ std::vector<std::pair<int64_t, double>> read_biases(RequestFields& fields) {
       fields.fail("logit_bias", "must have ids of tokens as keys, such as \"42\"");
     if (!bias.is_number() || !(std::abs(bias.get<double>()) <= most))
       fields.fail("logit_bias", "must have numbers from -100 to 100 as values");
-    biases.emplace_back(id, bias.get<double>());
+    biases.push_back({.tokens = {id}, .bias = bias.get<double>()});
   }
   return biases;
 }
 
-}  // namespace
-
-TextParameters read_text_parameters(RequestFields& fields, const ApiLimits& limits) {
-  TextParameters read;
-  read.answer.model = fields.required_text("model");
-  read.answer.delivery = fields.flag("stream", false) ? Delivery::stream : Delivery::whole;
-  if (const auto* const options = fields.find("stream_options")) {
-    RequestFields inner(*options, "stream_options");
-    read.answer.includes_usage = inner.flag("include_usage", false);
-    inner.ignore({"include_obfuscation"});
-    inner.refuse_others();
-  }
-  read.max_tokens = fields.integer("max_tokens", Limits::whole(0, limits.most_tokens));
-  read.options = read_generation_options(fields, limits);
-  GenerationConfig chosen;
-  read.options.apply(chosen);
-  read.n = chosen.num_samples;
-  read.logit_bias = read_biases(fields);
-  read.priority = fields.integer("priority", Limits::between(-kMostPriority, kMostPriority));
+/// The options of a request to a model whose own ones are `of_model`.
+GenerationConfig read_options(RequestFields& fields, const ApiLimits& limits, GenerationConfig of_model,
+                              TextCall& call) {
+  auto given = read_generation_options(fields, limits);
   if (const auto* const schema = fields.find("json_schema")) {
-    if (read.options.has("regex")) fields.fail("json_schema", "contradicts regex: an output has one form");
-    read.options.set("json_schema", schema->is_string() ? schema->get<std::string>() : json_text(*schema));
+    if (given.has("regex")) fields.fail("json_schema", "contradicts regex: an output has one form");
+    given.set("json_schema", schema->is_string() ? schema->get<std::string>() : json_text(*schema));
   }
-  fields.ignore({"user", "store", "metadata", "service_tier", "safety_identifier", "prompt_cache_key"});
-  return read;
-}
-
-CompletionRequest request_of(const TextParameters& parameters, const ServedModel& model) {
-  CompletionRequest request{.options = model.run().experiment().generation};
-  auto& options = request.options;
+  call.has_form = given.has("regex") || given.has("json_schema");
+  auto& options = of_model;
   options.beam = 1;
   options.prompt_lookup = 0;
   options.num_samples = 1;
   options.seed = random_seed();
-  if (parameters.options.has("regex") || parameters.options.has("json_schema"))
-    options.regex = options.json_schema = "";
-  parameters.options.apply(options);
-  request.n_likeliest = parameters.answer.n_likeliest.value_or(0);
-  for (const auto& [id, bias] : parameters.logit_bias) {
-    request.biased_tokens.push_back(id);
-    request.biases.push_back(bias);
+  if (call.has_form) options.regex = options.json_schema = "";
+  given.apply(options);
+  for (auto& bias : read_biases(fields)) options.sequence_biases.push_back(std::move(bias));
+  options.max_new_tokens = fields.integer("max_tokens", Limits::whole(0, limits.most_tokens));
+  return std::move(options);
+}
+
+}  // namespace
+
+TextCall read_text_call(RequestFields& fields, const Service& service, const ApiLimits& limits) {
+  TextCall call;
+  call.answer.name = fields.required_text("model");
+  const auto card = service.card(call.answer.name);
+  call.answer.delivery = fields.flag("stream", false) ? Delivery::stream : Delivery::whole;
+  if (const auto* const options = fields.find("stream_options")) {
+    RequestFields inner(*options, "stream_options");
+    call.answer.includes_usage = inner.flag("include_usage", false);
+    inner.ignore({"include_obfuscation"});
+    inner.refuse_others();
   }
-  request.max_tokens = parameters.max_tokens.value_or(16);
-  request.priority = parameters.priority.value_or(0);
-  options.min_new_tokens = std::min(options.min_new_tokens, std::max<int64_t>(request.max_tokens, 1));
-  return request;
+  call.request.options = read_options(fields, limits, card.generation, call);
+  call.request.priority =
+      fields.integer("priority", Limits::between(-kMostPriority, kMostPriority)).value_or(0);
+  fields.ignore({"user", "store", "metadata", "service_tier", "safety_identifier", "prompt_cache_key"});
+  return call;
+}
+
+void set_max_tokens(GenerationConfig& options, int64_t most) {
+  options.max_new_tokens = most;
+  options.min_new_tokens = std::min(options.min_new_tokens, std::max<int64_t>(most, 1));
 }
 
 }  // namespace zoo

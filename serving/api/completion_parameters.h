@@ -1,44 +1,27 @@
 #pragma once
 // Reads the parameters that requests for completions and for chat share.
 
-#include <cstdint>
-#include <functional>
-#include <optional>
-#include <string>
-#include <vector>
-
-#include "io/config/given_values.h"
 #include "serving/api/api_limits.h"
+#include "serving/api/completion_answer.h"
 #include "serving/api/request_fields.h"
 #include "serving/completion.h"
-#include "serving/served_model.h"
+#include "serving/service.h"
 
 namespace zoo {
 
-enum class Delivery { whole, stream };
-
-/// How an answer is written, beside its texts.
-struct AnswerOptions {
-  std::string model = {};
-  Delivery delivery = Delivery::whole;
-  bool includes_usage = false;              // of a stream
-  std::optional<int64_t> n_likeliest = {};  // alternatives of each token; nothing: no log-probabilities
+/// A request for texts as it was sent: what the model is asked for, and how the answer is written.
+struct TextCall {
+  /// Without prompts. What was left out is as the model's own configuration says, but for max_new_tokens,
+  /// which is absent then, and for the seed, which is drawn at random.
+  CompletionRequest request = {};
+  AnswerPlan answer = {};
+  bool has_form = false;  // whether the request itself has a regex or a json_schema
 };
 
-/// A request for texts whose options that depend on the model are open: OpenAI's defaults are those of the
-/// model's own configuration.
-struct TextParameters {
-  AnswerOptions answer;
-  GivenValues options = {};  // keys of GenerationConfig
-  std::optional<int64_t> max_tokens = {}, priority = {};
-  int64_t n = 1;  // outputs of each prompt
-  std::vector<std::pair<int64_t, double>> logit_bias = {};
-};
+/// Reads the keys of both. Throws ApiError, and ServiceError if there is no such model.
+TextCall read_text_call(RequestFields& fields, const Service& service, const ApiLimits& limits);
 
-/// Reads the keys of both. Throws ApiError.
-TextParameters read_text_parameters(RequestFields& fields, const ApiLimits& limits);
-
-/// The request without prompts. Its seed is drawn at random if there is none.
-CompletionRequest request_of(const TextParameters& parameters, const ServedModel& model);
+/// Sets the most tokens of an output. Rules that want more than there may be want as many as there may be.
+void set_max_tokens(GenerationConfig& options, int64_t most);
 
 }  // namespace zoo

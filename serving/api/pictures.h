@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "data/images/image_file.h"
 #include "serving/api/api_error.h"
-#include "serving/api/completion_parameters.h"
+#include "serving/api/api_limits.h"
 #include "serving/api/memory_file.h"
 
 namespace zoo {

@@ -1,6 +1,7 @@
-// /predict: labels of texts and pictures, objects; /fill: masks.
+// /predict: labels of texts and pictures, objects; /v1/rerank: the order of texts; /fill: masks.
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include <fmt/format.h>
@@ -16,6 +17,7 @@
 #include "serving/api/pictures.h"
 #include "serving/api/routes.h"
 #include "serving/api/texts_or_ids.h"
+#include "serving/service_error.h"
 #include "tasks/task_type.h"
 
 namespace zoo {
@@ -133,6 +135,94 @@ void predict(const ApiContext& context, const ApiCall& call) {
                     });
 }
 
+// ---- rerank
+
+/// The work for a request, as Jina's and Cohere's APIs have it.
+struct Reranking {
+  std::string query;
+  std::vector<std::string> documents;
+  std::optional<int64_t> top;
+  bool returns_documents = false;
+  std::vector<double> scores = {};
+  int64_t n_tokens = 0;
+
+  /// Scores some more documents.
+  ModelAnswer next(const ServedModel& model) {
+    auto& task = model.run().task();
+    if (task.pairs() == PairUse::none) fail(model);
+    const auto first = documents.begin() + std::ssize(scores);
+    const auto n = std::min<ptrdiff_t>(kTextsAtOnce, documents.end() - first);
+    const auto found = task.predict(model.model(), std::vector(static_cast<size_t>(n), query),
+                                    {.seconds = {first, first + n}});
+    for (const auto& prediction : found) {
+      if (!prediction.score) fail(model);
+      scores.push_back(*prediction.score);
+      n_tokens += n_tokens_read(model, prediction.input);
+    }
+    if (scores.size() < documents.size()) return std::nullopt;
+    return answer(model);
+  }
+
+ private:
+  [[noreturn]] static void fail(const ServedModel& model) {
+    throw ServiceError(
+        ServiceProblem::unable,
+        fmt::format("the model {} gives no score to a pair of texts: rerank with one that does, or compare "
+                    "the vectors of /v1/embeddings",
+                    model.card().id));
+  }
+
+  CountedAnswer answer(const ServedModel& model) const {
+    std::vector<size_t> order(scores.size());
+    for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+    const auto key = [&](size_t i) { return std::isnan(scores[i]) ? -INFINITY : scores[i]; };
+    std::ranges::stable_sort(order, std::greater(), key);
+    if (top && *top < std::ssize(order)) order.resize(static_cast<size_t>(*top));
+    auto results = Json::array();
+    for (const size_t i : order) {
+      // A number from 0 to 1, as clients expect it: the order is that of the scores.
+      Json result{{"index", i}, {"relevance_score", 1 / (1 + std::exp(-key(i)))}};
+      if (returns_documents) result["document"] = {{"text", documents[i]}};
+      results.push_back(std::move(result));
+    }
+    return {.document = {{"model", model.card().id},
+                         {"results", std::move(results)},
+                         {"usage", usage_of_reading(n_tokens)}},
+            .tokens_in = n_tokens};
+  }
+};
+
+/// Texts, or objects with a text.
+std::vector<std::string> read_documents(RequestFields& fields, size_t most) {
+  const auto& list = fields.required("documents");
+  if (!list.is_array() || list.empty() || list.size() > most)
+    fields.fail("documents", fmt::format("must be a list of 1 to {} texts", most));
+  std::vector<std::string> documents;
+  for (const auto& entry : list) {
+    if (entry.is_string()) {
+      documents.push_back(entry.get<std::string>());
+    } else {
+      RequestFields document(entry, "documents");
+      documents.push_back(document.required_text("text"));
+      document.refuse_others();
+    }
+  }
+  return documents;
+}
+
+void rerank(const ApiContext& context, const ApiCall& call) {
+  RequestFields fields(call.request.body);
+  const auto model = fields.required_text("model");
+  Reranking work{.query = fields.required_text("query"),
+                 .documents = read_documents(fields, context.options.limits.most_texts),
+                 .top = fields.integer("top_n", Limits::at_least(1)),
+                 .returns_documents = fields.flag("return_documents", false)};
+  fields.refuse_others();
+  answer_with_model(
+      context, call, model, Ability::predict_text,
+      [work = std::move(work)](const ServedModel& served) mutable { return work.next(served); });
+}
+
 // ---- fill
 
 CountedAnswer filled(const ServedModel& model, const std::string& text, int64_t top) {
@@ -180,6 +270,7 @@ void fill(const ApiContext& context, const ApiCall& call) {
 
 std::vector<Route> prediction_routes() {
   return {{.method = "POST", .path = "/predict", .answer = predict},
+          {.method = "POST", .path = "/v1/rerank", .answer = rerank},
           {.method = "POST", .path = "/fill", .answer = fill}};
 }
 

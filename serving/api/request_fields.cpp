@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "io/config/whole_limits.h"
 #include "io/json_document.h"
 #include "serving/api/api_error.h"
 
@@ -15,16 +16,16 @@ namespace zoo {
 
 RequestFields::RequestFields(std::string_view body) {
   try {
-    object_ = parse_ordered_json(body);
+    own_ = parse_ordered_json(body);
   } catch (const DataError& error) {
     throw ApiError(400, fmt::format("the body: {}", error.what()));
   }
-  if (!object_.is_object()) throw ApiError(400, "the body is not a JSON object: send {\"model\": …, …}");
+  if (!object_->is_object()) throw ApiError(400, "the body is not a JSON object: send {\"model\": …, …}");
 }
 
 RequestFields::RequestFields(const nlohmann::ordered_json& object, std::string place)
-    : place_(std::move(place) + "."), object_(object) {
-  if (!object_.is_object())
+    : place_(std::move(place) + "."), object_(&object) {
+  if (!object_->is_object())
     throw ApiError(400, fmt::format("{} must be an object", place_.substr(0, place_.size() - 1)));
 }
 
@@ -34,8 +35,8 @@ void RequestFields::fail(const std::string& key, const std::string& problem) con
 
 const nlohmann::ordered_json* RequestFields::find(const std::string& key) {
   known_.push_back(key);
-  const auto found = object_.find(key);
-  return found == object_.end() || found->is_null() ? nullptr : &*found;
+  const auto found = object_->find(key);
+  return found == object_->end() || found->is_null() ? nullptr : &*found;
 }
 
 const nlohmann::ordered_json& RequestFields::required(const std::string& key) {
@@ -60,12 +61,11 @@ std::optional<int64_t> RequestFields::integer(const std::string& key, const Limi
   const auto* const value = find(key);
   if (!value) return std::nullopt;
   const bool is_too_large = value->is_number_unsigned() && value->get<uint64_t>() > INT64_MAX;
-  const bool is_in = value->is_number_integer() && !is_too_large &&
-                     limits.contain(static_cast<double>(value->get<int64_t>()));
-  if (!is_in) {
+  const WholeLimits whole(limits);
+  if (!value->is_number_integer() || is_too_large || !whole.contain(value->get<int64_t>())) {
     fail(key, std::isfinite(limits.max)
-                  ? fmt::format("must be a whole number from {} to {}", limits.min, limits.max)
-              : std::isfinite(limits.min) ? fmt::format("must be a whole number of at least {}", limits.min)
+                  ? fmt::format("must be a whole number from {} to {}", whole.min, whole.max)
+              : std::isfinite(limits.min) ? fmt::format("must be a whole number of at least {}", whole.min)
                                           : "must be a whole number of 64 bits");
   }
   return value->get<int64_t>();
@@ -104,7 +104,7 @@ void RequestFields::ignore(std::initializer_list<const char*> keys) {
 }
 
 void RequestFields::refuse_others() const {
-  for (const auto& [key, value] : object_.items()) {
+  for (const auto& [key, value] : object_->items()) {
     if (std::ranges::find(known_, key) != known_.end()) continue;
     const auto near = nearest(key, known_);
     throw ApiError(400,

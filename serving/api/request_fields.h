@@ -20,8 +20,10 @@ class RequestFields {
  public:
   /// Throws ApiError if the body is not a JSON object, or beyond JsonLimits.
   explicit RequestFields(std::string_view body);
-  /// An object within a request; `place` is its key.
+  /// An object within a request, to which this one refers; `place` is its key.
   RequestFields(const nlohmann::ordered_json& object, std::string place);
+  RequestFields(const RequestFields&) = delete;
+  RequestFields& operator=(const RequestFields&) = delete;
 
   /// The value, or null if there is none.
   const nlohmann::ordered_json* find(const std::string& key);
@@ -45,7 +47,8 @@ class RequestFields {
 
  private:
   std::string place_;  // before each key in messages: "response_format."
-  nlohmann::ordered_json object_;
+  nlohmann::ordered_json own_;
+  const nlohmann::ordered_json* object_ = &own_;
   std::vector<std::string> known_;
 };
 

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "generation/generation_config.h"
+#include "io/config/whole_limits.h"
 
 namespace zoo {
 namespace {
@@ -119,8 +120,11 @@ class SchemaWriter final : public RequestVisitor {
 
  protected:
   void leaf(const FieldInfo& field, bool&) override { add(field, {{"type", "boolean"}}); }
-  void leaf(const FieldInfo& field, int64_t&) override { add(field, number("integer", limits_of(field))); }
-  void leaf(const FieldInfo& field, double&) override { add(field, number("number", limits_of(field))); }
+  void leaf(const FieldInfo& field, int64_t&) override {
+    const WholeLimits limits(limits_of(field));
+    add(field, {{"type", "integer"}, {"minimum", limits.min}, {"maximum", limits.max}});
+  }
+  void leaf(const FieldInfo& field, double&) override { add(field, number(limits_of(field))); }
   void leaf(const FieldInfo& field, std::string&) override { add(field, {{"type", "string"}}); }
   void leaf(const FieldInfo& field, std::vector<int64_t>&) override {
     add(field, list({{"type", "integer"}}));
@@ -141,16 +145,10 @@ class SchemaWriter final : public RequestVisitor {
     return {{"type", "array"}, {"items", std::move(items)}, {"maxItems", kMostNumbers}};
   }
 
-  static Json number(const char* type, const Limits& limits) {
-    Json schema{{"type", type}};
-    const bool is_whole = schema["type"] == "integer";
-    const auto bound = [&](const char* name, double value) {
-      schema[name] = is_whole ? Json(static_cast<int64_t>(value)) : Json(value);
-    };
-    if (std::isfinite(limits.min)) bound(limits.min_excluded ? "exclusiveMinimum" : "minimum", limits.min);
-    if (std::isfinite(limits.max)) bound("maximum", limits.max);
-    if (is_whole && !std::isfinite(limits.min)) schema["minimum"] = INT64_MIN;
-    if (is_whole && !std::isfinite(limits.max)) schema["maximum"] = INT64_MAX;
+  static Json number(const Limits& limits) {
+    Json schema{{"type", "number"}};
+    if (std::isfinite(limits.min)) schema[limits.min_excluded ? "exclusiveMinimum" : "minimum"] = limits.min;
+    if (std::isfinite(limits.max)) schema["maximum"] = limits.max;
     return schema;
   }
 

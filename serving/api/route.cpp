@@ -21,11 +21,12 @@ void answer_with_model(const ApiContext& context, const ApiCall& call, const std
   reply->note({.model = model});
   context.service.with_model(
       model,
-      [ability, model, reply, fail, work = std::move(work)](const std::shared_ptr<ModelWorker>& worker) {
+      [ability, model, reply, fail, client = call.request.client,
+       work = std::move(work)](const std::shared_ptr<ModelWorker>& worker) {
         worker->model().require(ability);
         // The job must not keep the worker, which waits for its jobs.
-        const auto cancellation = worker->post([reply, fail, work, model, served = worker->shared_model()](
-                                                   const std::exception_ptr& problem) {
+        auto job = [reply, fail, work, model,
+                    served = worker->shared_model()](const std::exception_ptr& problem) mutable {
           try {
             if (problem) std::rethrow_exception(problem);
             const auto answer = work(*served);
@@ -39,7 +40,8 @@ void answer_with_model(const ApiContext& context, const ApiCall& call, const std
             fail(std::current_exception());
           }
           return JobState::is_done;
-        });
+        };
+        const auto cancellation = worker->post(std::move(job), client);
         reply->on_gone([cancellation] { cancellation->request(); });
       },
       fail);

@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "generation/prompt.h"
-#include "serving/api/completion_parameters.h"
+#include "serving/api/api_limits.h"
 #include "serving/api/server_metrics.h"
 #include "serving/http/http_server.h"
 #include "serving/service.h"
@@ -37,6 +37,7 @@ struct ApiCall {
 struct ApiContext {
   Service& service;
   ApiOptions options;
+  HttpResponse description = {};  // of the API, for OpenAPI
   std::shared_ptr<ServerMetrics> metrics = std::make_shared<ServerMetrics>();
 };
 
@@ -66,7 +67,7 @@ class RefusedTexts : public TextTooLongError {
 using ModelAnswer = std::optional<CountedAnswer>;
 /// What answers call usage: {"prompt_tokens", "total_tokens"} of a request that only reads.
 nlohmann::ordered_json usage_of_reading(int64_t n_tokens);
-/// How many texts are worked on between two steps of a model.
+/// How many texts are worked on between two steps of a model, if they are not long (kTokensAtOnce).
 inline constexpr size_t kTextsAtOnce = 8;
 
 /// Does `work` with a model on the compute thread, and sends its answer. `work` is called until it has one;

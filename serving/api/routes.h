@@ -11,10 +11,12 @@ namespace zoo {
 std::vector<Route> text_routes();
 /// /v1/embeddings
 std::vector<Route> vector_routes();
-/// /predict, /fill
+/// /predict, /v1/rerank, /fill
 std::vector<Route> prediction_routes();
 /// /translate, /attention
 std::vector<Route> attention_routes();
+/// What /openapi.json says.
+HttpResponse describe_api(const ApiLimits& limits);
 /// /, /health, /v1/models, /metrics, /openapi.json, /tokenize
 std::vector<Route> service_routes();
 

@@ -56,13 +56,8 @@ void show_metrics(const ApiContext& context, const ApiCall& call) {
                     .body = context.metrics->text(context.service)});
 }
 
-/// The API's description. Options of generation are described once, with GenerationConfig.
 void show_description(const ApiContext& context, const ApiCall& call) {
-  auto document = parse_ordered_json(embedded::openapi);
-  const auto options = schemas_of_generation_options(context.options.limits);
-  for (const char* const request : {"CompletionRequest", "ChatRequest"})
-    document["components"]["schemas"][request]["properties"].update(options);
-  send_json(*call.reply, document);
+  call.reply->send(context.description);
 }
 
 void list_models(const ApiContext& context, const ApiCall& call) {
@@ -122,6 +117,15 @@ void tokenize(const ApiContext& context, const ApiCall& call) {
 }
 
 }  // namespace
+
+// Options of generation are described once, with GenerationConfig.
+HttpResponse describe_api(const ApiLimits& limits) {
+  auto document = parse_ordered_json(embedded::openapi);
+  const auto options = schemas_of_generation_options(limits);
+  for (const char* const request : {"CompletionRequest", "ChatRequest"})
+    document["components"]["schemas"][request]["properties"].update(options);
+  return json_response(document);
+}
 
 std::vector<Route> service_routes() {
   return {{.method = "GET", .path = "/", .answer = show_page},

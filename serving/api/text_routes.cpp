@@ -30,8 +30,9 @@ void check_length(const ServedModel& model, const TokenIds& prompt, const char* 
 }
 
 /// Begins a request whose model is ready, and connects it with its client.
-void begin(const std::shared_ptr<ModelWorker>& worker, CompletionRequest request, AnswerPlan plan,
+void begin(const std::shared_ptr<ModelWorker>& worker, TextCall call,
            const std::shared_ptr<HttpReply>& reply) {
+  auto& [request, plan, has_form] = call;
   plan.seed = request.options.seed;
   plan.n_prompts = request.prompts.size();
   plan.n_samples = static_cast<size_t>(request.options.num_samples);
@@ -50,12 +51,16 @@ std::function<void(const std::exception_ptr&)> sender_of_errors(const std::share
 void complete(const ApiContext& context, const ApiCall& call) {
   const auto& limits = context.options.limits;
   RequestFields fields(call.request.body);
-  auto parameters = read_text_parameters(fields, limits);
+  auto asked = read_text_call(fields, context.service, limits);
+  auto& options = asked.request.options;
+  asked.request.client = call.request.client;
   auto prompts = read_texts_or_ids(fields, "prompt", static_cast<size_t>(limits.most_prompts));
-  parameters.answer.n_likeliest = fields.integer("logprobs", Limits::whole(0, kMostAlternatives));
+  const auto n_likeliest = fields.integer("logprobs", Limits::whole(0, kMostAlternatives));
+  asked.answer.has_logprobs = n_likeliest.has_value();
+  asked.request.n_likeliest = n_likeliest.value_or(0);
   const bool is_echo = fields.flag("echo", false);
-  if (!is_echo && parameters.max_tokens == 0) fields.fail("max_tokens", "must be at least 1 without echo");
-  const int64_t n = parameters.n;
+  if (!is_echo && options.max_new_tokens == 0) fields.fail("max_tokens", "must be at least 1 without echo");
+  const int64_t n = options.num_samples;
   if (const auto best_of = fields.integer("best_of", Limits::whole(1, limits.most_outputs));
       best_of && *best_of != n)
     fields.fail("best_of", "must be n: all outputs are returned");
@@ -64,26 +69,27 @@ void complete(const ApiContext& context, const ApiCall& call) {
   if (const auto suffix = fields.text("suffix"); suffix && !suffix->empty())
     fields.fail("suffix", "is not supported");
   fields.refuse_others();
-  if (is_echo && !parameters.max_tokens) parameters.max_tokens = 0;
-  call.reply->note({.model = parameters.answer.model});
+  constexpr int64_t usual = 16;
+  set_max_tokens(options, options.max_new_tokens.value_or(is_echo ? 0 : usual));
+  call.reply->note({.model = asked.answer.name});
   context.service.with_model(
-      parameters.answer.model,
-      [parameters, prompts = std::move(prompts), is_echo,
-       reply = call.reply](const std::shared_ptr<ModelWorker>& worker) {
+      asked.answer.name,
+      [asked, prompts = std::move(prompts), is_echo,
+       reply = call.reply](const std::shared_ptr<ModelWorker>& worker) mutable {
         const auto& model = worker->model();
         model.require(Ability::completions);
-        auto request = request_of(parameters, model);
-        AnswerPlan plan{.options = parameters.answer};
         if (is_echo) {
           if (!model.generator()->continues_prompt())
             throw ApiError(400, "this model answers its prompt, so there is no echo", "echo");
-          request.echo = parameters.answer.n_likeliest ? PromptEcho::text_and_logprobs : PromptEcho::text;
-          plan.prompts = prompts.texts;
+          asked.request.echo = asked.answer.has_logprobs ? PromptEcho::text_and_logprobs : PromptEcho::text;
+          asked.answer.prompts = prompts.texts;
         }
-        request.prompts = prompts.ids;
-        for (const auto& text : prompts.texts) request.prompts.push_back(model.generator()->encode(text));
-        for (const auto& prompt : request.prompts) check_length(model, prompt, "prompt");
-        begin(worker, std::move(request), std::move(plan), reply);
+        for (const auto& text : prompts.texts) prompts.ids.push_back(model.generator()->encode(text));
+        for (auto& ids : prompts.ids) {
+          check_length(model, ids, "prompt");
+          asked.request.prompts.emplace_back(std::move(ids));
+        }
+        begin(worker, std::move(asked), reply);
       },
       sender_of_errors(call.reply));
 }
@@ -155,16 +161,22 @@ Json read_messages(RequestFields& fields) {
 }
 
 /// Sets the form that response_format asks for.
-void read_response_format(RequestFields& fields, TextParameters& parameters) {
+void read_response_format(RequestFields& fields, TextCall& call) {
   const auto* const value = fields.find("response_format");
   if (!value) return;
   RequestFields format(*value, "response_format");
   const auto type = format.required_text("type");
+  auto& options = call.request.options;
+  if (type != "text") {
+    if (call.has_form)
+      fields.fail("response_format", "contradicts regex or json_schema: an output has one form");
+    options.regex = options.json_schema = "";
+  }
   if (type == "json_object") {
-    parameters.options.set("regex", any_json_object());
+    options.regex = any_json_object();
   } else if (type == "json_schema") {
     RequestFields schema(format.required("json_schema"), "response_format.json_schema");
-    parameters.options.set("json_schema", json_text(schema.required("schema")));
+    options.json_schema = json_text(schema.required("schema"));
     schema.ignore({"name", "description", "strict"});
     schema.refuse_others();
   } else if (type != "text") {
@@ -173,55 +185,85 @@ void read_response_format(RequestFields& fields, TextParameters& parameters) {
   format.refuse_others();
 }
 
-TextParameters read_chat_parameters(RequestFields& fields, const ApiLimits& limits) {
-  auto parameters = read_text_parameters(fields, limits);
+TextCall read_chat_call(RequestFields& fields, const Service& service, const ApiLimits& limits) {
+  auto call = read_text_call(fields, service, limits);
+  call.answer.kind = AnswerKind::chat;
+  auto& options = call.request.options;
   if (const auto most = fields.integer("max_completion_tokens", Limits::whole(1, limits.most_tokens)))
-    parameters.max_tokens = most;
-  if (parameters.max_tokens == 0) fields.fail("max_tokens", "must be at least 1");
+    options.max_new_tokens = most;
+  if (options.max_new_tokens == 0) fields.fail("max_tokens", "must be at least 1");
   const bool wants_logprobs = fields.flag("logprobs", false);
   const auto n_top = fields.integer("top_logprobs", Limits::whole(0, kMostAlternatives));
   if (n_top && !wants_logprobs) fields.fail("top_logprobs", "needs logprobs: true");
-  if (wants_logprobs) parameters.answer.n_likeliest = n_top.value_or(0);
-  read_response_format(fields, parameters);
-  for (const char* const key : {"tools", "functions"}) {
-    const auto* const value = fields.find(key);
-    if (value && !value->empty()) fields.fail(key, "is not supported: ask for a JSON schema instead");
-  }
-  fields.ignore({"tool_choice", "parallel_tool_calls", "modalities"});
+  call.answer.has_logprobs = wants_logprobs;
+  call.request.n_likeliest = n_top.value_or(0);
+  read_response_format(fields, call);
+  call.answer.tools = read_tools(fields);
+  if (call.answer.tools.choice == ToolChoice::required && (call.has_form || fields.find("response_format")))
+    fields.fail("tool_choice",
+                "contradicts response_format, regex and json_schema: a call has a form of its own");
+  if (const auto* const functions = fields.find("functions"); functions && !functions->empty())
+    fields.fail("functions", "is not supported: use tools");
+  fields.ignore({"function_call", "modalities"});
   fields.refuse_others();
-  return parameters;
+  return call;
 }
 
 /// The tokens of a conversation. Throws ApiError if there are too many.
-TokenIds tokens_of_chat(const ServedModel& model, const Json& messages) {
-  const Conversation conversation{{"messages", messages}, {"add_generation_prompt", true}};
+TokenIds tokens_of_chat(const ServedModel& model, const Json& messages, const ToolOffer& offer,
+                        const std::string& beginning) {
+  Conversation conversation{{"messages", messages}, {"add_generation_prompt", true}};
+  if (offer.choice != ToolChoice::none) conversation["tools"] = offer.tools;
   auto ids = model.chat_template()->encode(model.tokenizer(), conversation, local_time());
+  if (!beginning.empty()) {
+    const auto more = model.tokenizer().encode_continuation(beginning);
+    ids.insert(ids.end(), more.begin(), more.end());
+  }
   check_length(model, ids, "messages");
   return ids;
+}
+
+/// Finds out how the model writes calls, and what an answer must be. Returns what the answer begins with.
+std::string prepare_calls(const ServedModel& model, TextCall& call) {
+  auto& answer = call.answer;
+  if (answer.tools.choice == ToolChoice::none) return "";
+  answer.calls = call_format(*model.chat_template());
+  if (!answer.calls) {
+    throw ApiError(400,
+                   fmt::format("the chat template of {} writes calls of tools in no form that is known here, "
+                               "which are those of Qwen and Hermes, Llama 3 and Mistral",
+                               model.card().id),
+                   "tools");
+  }
+  if (answer.tools.choice != ToolChoice::required) return "";
+  auto [beginning, schema] = required_call(answer.tools, *answer.calls);
+  call.request.options.regex = "";
+  call.request.options.json_schema = std::move(schema);
+  return beginning;
 }
 
 void chat(const ApiContext& context, const ApiCall& call) {
   const auto& limits = context.options.limits;
   RequestFields fields(call.request.body);
   auto messages = read_messages(fields);
-  auto parameters = read_chat_parameters(fields, limits);
-  call.reply->note({.model = parameters.answer.model});
+  auto asked = read_chat_call(fields, context.service, limits);
+  asked.request.client = call.request.client;
+  call.reply->note({.model = asked.answer.name});
   context.service.with_model(
-      parameters.answer.model,
-      [parameters, messages = std::move(messages), most_tokens = limits.most_tokens,
+      asked.answer.name,
+      [asked, messages = std::move(messages), most_tokens = limits.most_tokens,
        reply = call.reply](const std::shared_ptr<ModelWorker>& worker) mutable {
         const auto& model = worker->model();
         if (!model.chat_template())
           throw ApiError(
               400, fmt::format("the model {} has no chat template: use /v1/completions", model.card().id));
-        auto prompt = tokens_of_chat(model, messages);
-        if (!parameters.max_tokens) {
-          const int64_t room = model.model().generative()->max_length() - std::ssize(prompt);
-          parameters.max_tokens = std::clamp<int64_t>(room, 1, most_tokens);
-        }
-        auto request = request_of(parameters, model);
-        request.prompts.push_back(std::move(prompt));
-        begin(worker, std::move(request), {.kind = AnswerKind::chat, .options = parameters.answer}, reply);
+        const auto beginning = prepare_calls(model, asked);
+        auto prompt = tokens_of_chat(model, messages, asked.answer.tools, beginning);
+        auto& options = asked.request.options;
+        const int64_t room = model.model().generative()->max_length() - std::ssize(prompt);
+        set_max_tokens(options, options.max_new_tokens.value_or(std::clamp<int64_t>(room, 1, most_tokens)));
+        asked.request.prompts.emplace_back(std::move(prompt));
+        begin(worker, std::move(asked), reply);
       },
       sender_of_errors(call.reply));
 }

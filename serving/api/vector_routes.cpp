@@ -41,9 +41,11 @@ struct Embedding {
 
   /// The tokens of some more texts. Throws TextTooLongError for a text that the model would have to shorten.
   TokensToEmbed next_tokens(const ServedModel& model, const EmbedOptions& options) const {
+    constexpr auto most = static_cast<int64_t>(kTextsAtOnce);
+    const auto most_texts = std::clamp<int64_t>(kTokensAtOnce / options.max_length, 1, most);
     const auto some = [&](const auto& list) {
       const auto first = list.begin() + std::ssize(data);
-      return std::vector(first, first + std::min<int64_t>(kTextsAtOnce, list.end() - first));
+      return std::vector(first, first + std::min<int64_t>(most_texts, list.end() - first));
     };
     if (!input.texts.empty()) {
       auto tokens = tokens_to_embed(model.tokenizer(), some(input.texts), options);

@@ -15,6 +15,7 @@ struct HttpRequest {
   std::string path;    // of the target, as it was sent, without the query: "/v1/models"
   std::map<std::string, std::string> headers = {};  // names in lower case
   std::string body = {};
+  std::string client = {};  // the address from which it came
 
   /// The value of a header, "" if there is none. `name` in lower case.
   std::string_view header(const std::string& name) const {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <filesystem>
 #include <memory>
 #include <sstream>
 #include <string>
@@ -43,6 +44,21 @@ class ServeCommand : public ::testing::Test {
 
   SmallRuns runs_;
 };
+
+TEST_F(ServeCommand, NamesOfModelsAreThePartsOfTheirPathsThatTellThemApart) {
+  for (const char* const copy : {"x/gpt", "y/gpt", "z/other"}) {
+    std::filesystem::create_directories((runs_.dir() / copy).parent_path());
+    std::filesystem::copy(runs_.dir() / "writer", runs_.dir() / copy,
+                          std::filesystem::copy_options::recursive);
+  }
+  ZooProcess server(runs_.dir(), "serve x/gpt y/gpt/ z/other other=writer --port 0");
+  HttpClient client(port_of(server));
+  std::vector<std::string> names;
+  for (const auto& model : client.get("/v1/models").json()["data"]) names.push_back(model["id"]);
+  EXPECT_THAT(names, ::testing::ElementsAre("x/gpt", "y/gpt", "z/other", "other"));
+  EXPECT_EQ(client.get("/v1/models/y/gpt").json()["id"], "y/gpt");
+  server.kill(SIGTERM);
+}
 
 TEST_F(ServeCommand, ASignalLosesNoRequestThatWasAccepted) {
   ZooProcess server(runs_.dir(), "serve writer --port 0");
@@ -129,6 +145,7 @@ TEST_F(ServeCommand, SaysWhatIsWrongInOneLine) {
   };
   EXPECT_THAT(error("none --port 0"), HasSubstr("none"));
   EXPECT_THAT(error("a=writer a=writer --port 0"), HasSubstr("two models are called 'a'"));
+  EXPECT_THAT(error("writer writer --port 0"), HasSubstr("two models are called 'writer'"));
   EXPECT_THAT(error("writer --port 70000"), HasSubstr("--port"));
   EXPECT_THAT(error("writer --port 0 --host 192.0.2.1 --api-key k"), HasSubstr("cannot listen at 192.0.2.1"));
   EXPECT_THAT(error("writer --port 0 --memory-limit 0.000001"), HasSubstr("memory limit"));

@@ -8,7 +8,7 @@
 int main(int argc, char** argv) try {
   zoo::Service service(
       {.models = {{.id = "writer", .path = argc > 1 ? argv[1] : "runs/shakespeare-char-cpu"}}});
-  zoo::TextRequest request{.prompts = {"ROMEO:", "First Citizen:"}};
+  zoo::CompletionRequest request{.prompts = {"ROMEO:", "First Citizen:"}};
   request.options = {.max_new_tokens = 20, .temperature = 0.8, .seed = 7};
   const auto answer = service.complete("writer", request);
   for (const auto& output : answer.outputs) std::cout << output.text << '\n';

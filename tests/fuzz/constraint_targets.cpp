@@ -23,7 +23,9 @@ std::shared_ptr<const Tokenizer> tokens_of_bytes() {
 /// Writes a few tokens: the first, the last, or one between them of those that may follow.
 void follow(const Expression& expression) {
   static const auto tokenizer = tokens_of_bytes();
-  const TextConstraint constraint(expression, *tokenizer, tokenizer->never_generated());
+  const auto made =
+      std::make_shared<const TextConstraint>(expression, *tokenizer, tokenizer->never_generated());
+  RequestConstraint constraint(made, OutputText::stands_alone);
   TokenIds ids;
   for (int64_t step = 0; step < 24; ++step) {
     if (constraint.is_complete({}, ids)) return;
@@ -42,7 +44,10 @@ Seeds hostile_expressions() {
           "[^a]*a[^b]{5000}",
           "(.*.*.*.*.*.*.*.*.*.*)x",
           "[\\u0000-\\U0010FFFF]{1,10000}",
-          "a{10000}{10000}"};
+          "a{10000}{10000}",
+          "([a-z ]?){9999}([a-z ]?){9999}([a-z ]?){9999}([a-z ]?){9999}([a-z ]?){9999}",
+          "((((){9999}){9999}){9999}){9999}",
+          "[a-z]*a[a-z]{9999}"};
 }
 
 Seeds hostile_schemas() {

@@ -25,6 +25,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
+constexpr int64_t kMuchWork = 1'000'000'000;
+
 bool has_text(Automaton& automaton, std::string_view text) {
   auto state = automaton.start();
   for (const char byte : text) {
@@ -234,6 +236,82 @@ TEST(JsonSchema, PatternsWithoutAnchorsAreFoundAnywhere) {
   EXPECT_FALSE(is_described(of("b"), "\"b\n\"")) << "a line break is escaped in JSON";
 }
 
+Automaton automaton_of_schema(const std::string& schema) {
+  return {parse_json_schema(schema), CodePoints::all()};
+}
+
+// Each whole number around the bounds, and numbers with a fraction, against their values.
+TEST(JsonSchema, NumbersKeepToTheirBounds) {
+  struct Case {
+    std::string schema;
+    std::function<bool(double)> is_in;
+  };
+  const std::vector<Case> cases = {
+      {R"("minimum": 7)", [](double x) { return x >= 7; }},
+      {R"("maximum": 7)", [](double x) { return x <= 7; }},
+      {R"("minimum": 0, "maximum": 1)", [](double x) { return x >= 0 && x <= 1; }},
+      {R"("minimum": -13, "maximum": 105)", [](double x) { return x >= -13 && x <= 105; }},
+      {R"("exclusiveMinimum": -13, "exclusiveMaximum": 105)", [](double x) { return x > -13 && x < 105; }},
+      {R"("minimum": -105, "exclusiveMaximum": -9)", [](double x) { return x >= -105 && x < -9; }},
+      {R"("exclusiveMinimum": 0, "maximum": 100)", [](double x) { return x > 0 && x <= 100; }},
+      {R"("exclusiveMinimum": 3, "exclusiveMaximum": 4)", [](double x) { return x > 3 && x < 4; }},
+      {R"("minimum": 99, "maximum": 99)", [](double x) { return x == 99; }}};
+  for (const auto& [bounds, is_within] : cases) {
+    SCOPED_TRACE(bounds);
+    auto number = automaton_of_schema("{\"type\": \"number\", " + bounds + "}");
+    const bool has_integers = bounds.find("3, \"exclusiveMaximum\": 4") == std::string::npos;
+    auto integer =
+        automaton_of_schema("{\"type\": \"integer\", " + (has_integers ? bounds : "\"minimum\": 0") + "}");
+    for (int whole = -120; whole <= 120; ++whole) {
+      const auto text = std::to_string(whole);
+      EXPECT_EQ(has_text(number, text), is_within(whole)) << text;
+      EXPECT_FALSE(has_text(integer, text + ".5"));
+      if (has_integers) {
+        EXPECT_EQ(has_text(integer, text), is_within(whole)) << text;
+      }
+      for (const std::string fraction : {".0", ".5", ".001", ".999"}) {
+        const auto longer = text + fraction;
+        EXPECT_EQ(has_text(number, longer), is_within(std::stod(longer))) << longer;
+      }
+    }
+  }
+  EXPECT_TRUE(is_described(R"({"type": "integer", "minimum": 1.5, "maximum": 2.5})", "2"));
+  EXPECT_FALSE(is_described(R"({"type": "integer", "minimum": 1.5, "maximum": 2.5})", "1"));
+  EXPECT_TRUE(is_described(R"({"minimum": 12345})", "999999999999999"));
+  EXPECT_TRUE(is_described(R"({"type": ["integer", "null"], "minimum": 3})", "null"));
+  for (const std::string wrong :
+       {R"({"type": "integer", "minimum": 3, "maximum": 2})", R"({"type": "number", "minimum": 0.5})",
+        R"({"type": "integer", "exclusiveMinimum": 3, "exclusiveMaximum": 4})", R"({"minimum": "3"})",
+        R"({"type": "integer", "minimum": 1e300})", R"({"format": "date", "minLength": 3})",
+        R"({"type": "string", "format": "telephone"})"})
+    EXPECT_THROW(parse_json_schema(wrong), DataError) << wrong;
+}
+
+TEST(JsonSchema, TextsHaveTheirFormats) {
+  struct Case {
+    std::string format;
+    std::vector<std::string> good, bad;
+  };
+  const std::vector<Case> cases = {
+      {"date",
+       {"2024-02-28", "0001-12-31", "2023-11-30"},
+       {"2024-13-01", "2023-02-30", "2023-11-31", "0000-01-01"}},
+      {"time", {"23:59:59Z", "00:00:00.123+02:00"}, {"24:00:00Z", "12:00:00", "12:60:00Z"}},
+      {"date-time", {"2024-01-31T10:20:30Z"}, {"2024-01-31 10:20:30Z", "2024-01-31"}},
+      {"uuid", {"123e4567-e89b-12d3-a456-426614174000"}, {"123e4567e89b12d3a456426614174000"}},
+      {"email", {"a.b+c@example.org", "x@y.de"}, {"a@b", "@example.org", "a b@c.de"}},
+      {"hostname", {"www.example.org"}, {"-a.org", "a..b"}},
+      {"ipv4", {"127.0.0.1", "255.255.255.255"}, {"256.1.1.1", "1.2.3", "01.2.3.4"}},
+      {"uri", {"https://example.org/a/b-c", "http://a.de"}, {"example.org", "ftp://a.de"}}};
+  for (const auto& [format, good, bad] : cases) {
+    const auto schema = R"({"type": "string", "format": ")" + format + "\"}";
+    for (const auto& text : good)
+      EXPECT_TRUE(is_described(schema, "\"" + text + "\"")) << format << " " << text;
+    for (const auto& text : bad)
+      EXPECT_FALSE(is_described(schema, "\"" + text + "\"")) << format << " " << text;
+  }
+}
+
 TEST(JsonSchema, NumbersHaveAnyUsualForm) {
   for (const char* const text : {"0", "-0", "7", "-12", "123456789012345", "0.5", "-0.25", "1e5", "1E5",
                                  "1e+05", "2.5e-3", "0.123456789012345", "1e0"})
@@ -266,10 +344,11 @@ std::vector<std::shared_ptr<const Tokenizer>> vocabularies_of(const std::vector<
 /// Writes `text` with the longest of the allowed tokens that go on with it. Returns the tokens, as far as
 /// there are any.
 TokenIds written_with(const TextConstraint& constraint, const Tokenizer& tokenizer, std::string_view text) {
+  WorkLimit work(kMuchWork);
   TokenIds ids;
   bool begins = true;
   while (!text.empty()) {
-    const auto allowed = constraint.allowed({}, ids);
+    const auto allowed = constraint.allowed({}, ids, work);
     int64_t best = -1;
     std::string added;
     for (int64_t id = 0; id < allowed.size(0); ++id) {
@@ -304,13 +383,14 @@ TEST(TextConstraint, LetsEveryTextOfItsExpressionBeWritten) {
     const int64_t eos = tokenizer->special().eos;
     for (const auto& [schema, texts] : schemas) {
       const TextConstraint constraint(parse_json_schema(schema), *tokenizer, tokenizer->never_generated());
+      WorkLimit work(kMuchWork);
       for (const auto& text : texts) {
         const auto ids = written_with(constraint, *tokenizer, text);
         ASSERT_EQ(tokenizer->decode(ids), text);
-        EXPECT_TRUE(constraint.allowed({}, ids)[eos].item<bool>()) << text;
+        EXPECT_TRUE(constraint.allowed({}, ids, work)[eos].item<bool>()) << text;
         // It does not end before.
         const auto shorter = std::span(ids).first(ids.size() - 1);
-        EXPECT_EQ(constraint.allowed({}, shorter)[eos].item<bool>(),
+        EXPECT_EQ(constraint.allowed({}, shorter, work)[eos].item<bool>(),
                   is_described(schema, tokenizer->decode(shorter)))
             << text;
       }

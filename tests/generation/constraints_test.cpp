@@ -32,6 +32,8 @@ using zoo::testing::message_of;
 using zoo::testing::small_config;
 using zoo::testing::text_model;
 
+constexpr int64_t kMuchWork = 1'000'000'000;
+
 bool matches(Automaton& automaton, std::string_view text) {
   auto state = automaton.start();
   for (const char byte : text) state = automaton.next(state, static_cast<uint8_t>(byte));
@@ -132,6 +134,27 @@ TEST(Automaton, HasALimit) {
   EXPECT_THAT(message_of<DataError>(read), HasSubstr("the expression is too large"));
   automaton.forget();
   EXPECT_NE(automaton.next(automaton.start(), 'a'), Automaton::kDead);
+}
+
+// What is too large is refused after few steps, however it is written.
+TEST(Automaton, RefusesWhatWouldTakeLongToBuildOrToRead) {
+  const auto refused = [](const std::string& expression) {
+    SCOPED_TRACE(expression.substr(0, 60));
+    EXPECT_THAT(message_of<DataError>([&] { automaton_of(expression).start(); }),
+                HasSubstr("the expression is too large"));
+  };
+  std::string nine;
+  for (int i = 0; i < 9; ++i) nine += "([a-z ]?){9999}";
+  refused(nine);
+  refused("((((){9999}){9999}){9999}){9999}");
+  EXPECT_THAT(message_of<DataError>([&] { parse_regular_expression(std::string(70'000, 'a')); }),
+              HasSubstr("more than 65536 bytes"));
+  // Each character of a set is looked at once.
+  std::u32string many = U"[";
+  for (char32_t c = 0x4E00; c < 0x4E00 + 20'000; ++c) many += c;
+  auto automaton = automaton_of(encode_utf8(many + U"]"));
+  EXPECT_TRUE(matches(automaton, "中"));
+  EXPECT_FALSE(matches(automaton, "a"));
 }
 
 TEST(RegularExpression, SaysWhatIsWrongAndWhere) {
@@ -254,10 +277,30 @@ TEST(JsonSchema, MapsAreFilled) {
   EXPECT_TRUE(described(R"({"anyOf": [{"const": 1}], "additionalProperties": false})", "1"));
 }
 
+// Counted while they are read, not afterwards.
+TEST(JsonSchema, LimitsTheValuesAndTheLengthOfASchema) {
+  std::string many = "{\"enum\": [0";
+  for (int i = 1; i < 1'000'000; ++i) many += "," + std::to_string(i);
+  EXPECT_THAT(message_of<DataError>([&] { parse_json_schema(many + "]}"); }),
+              HasSubstr("more than 262144 bytes"));
+  const auto long_value = "{\"enum\": [\"" + std::string(210'000, 'a') + "\"]}";
+  EXPECT_THAT(message_of<DataError>([&] { parse_json_schema(long_value); }), HasSubstr("too many values"));
+  std::string names = "{\"properties\": {\"a\": {\"type\": \"null\"}}, \"required\": [\"a\"";
+  for (int i = 0; i < 1000; ++i) names += ", \"a\"";
+  EXPECT_THAT(message_of<DataError>([&] { parse_json_schema(names + "]}"); }), HasSubstr("too many names"));
+  const auto name = "{\"properties\": {\"" + std::string(200'000, 'a') +
+                    "\": {\"type\": \"null\"}}, \"additionalProperties\": {\"type\": \"null\"}}";
+  EXPECT_THAT(message_of<DataError>([&] { parse_json_schema(name); }), HasSubstr("name of more than"));
+  std::string ways = "{\"oneOf\": [{\"const\": 0}";
+  for (int i = 1; i < 700; ++i) ways += ", {\"const\": " + std::to_string(i) + "}";
+  EXPECT_THAT(message_of<DataError>([&] { parse_json_schema(ways + "]}"); }), HasSubstr("too many values"));
+}
+
 TEST(JsonSchema, SaysWhatIsWrongAndWhere) {
   const std::vector<std::pair<std::string, std::string>> problems = {
       {R"({"type": "strin"})", "/type: must be one of object, array"},
-      {R"({"properties": {"a": {"type": "integer", "minimum": 3}}})", "/properties/a: the keyword 'minimum'"},
+      {R"({"properties": {"a": {"type": "integer", "multipleOf": 3}}})",
+       "/properties/a: the keyword 'multipleOf'"},
       {R"({"items": {"anyOf": [{"type": "null"}, true]}})", "/items/anyOf/1: a schema is an object"},
       {R"({})", "/: any value is not supported"},
       {R"({"type": "array"})", "/: an array of any values"},
@@ -326,9 +369,10 @@ TEST(TextConstraint, AllowsTheTokensThatKeepTheAutomatonAlive) {
       const auto parsed = parse_regular_expression(expression);
       const TextConstraint constraint(parsed, *tokenizer, unused);
       Automaton automaton(parsed, CodePoints::all());
+      WorkLimit work(kMuchWork);
       TokenIds ids;
       for (int step = 0; step < 6; ++step) {
-        const auto allowed = constraint.allowed({}, ids);
+        const auto allowed = constraint.allowed({}, ids, work);
         ASSERT_EQ(allowed.size(0), tokenizer->vocab_size());
         std::vector<int64_t> possible;
         for (int64_t id = 0; id < tokenizer->vocab_size(); ++id) {
@@ -446,6 +490,28 @@ TEST(ConstrainedOutput, AnswersOfAnEncoderDecoderMatch) {
     for (const auto& output : generation.outputs)
       EXPECT_TRUE(std::regex_match(output.text, std::regex(options.regex))) << output.text;
   }
+}
+
+TEST(RequestConstraint, TakesABoundedAmountOfWork) {
+  const auto tokenizer = vocabularies().front();
+  const auto constraint = std::make_shared<const TextConstraint>(
+      parse_regular_expression("[a-z]*e[a-z]{3000}"), tokenizer, tokenizer->never_generated());
+  // From here on, each token leads to a state that has thousands of places.
+  TokenIds ids = tokenizer->encode("e");
+  const auto follow = [&](auto& work) {
+    while (ids.size() < 100'000) {
+      const auto tokens = constraint->allowed({}, ids, work).nonzero().flatten();
+      ids.push_back(
+          tokens[static_cast<int64_t>(ids.size() * 7919) % tokens.numel()].template item<int64_t>());
+    }
+  };
+  WorkLimit little(100'000);
+  EXPECT_THAT(message_of<DataError>([&] { follow(little); }), HasSubstr("takes too much time"));
+  EXPECT_LT(ids.size(), 1000u);
+  // A request gets work for each of its tokens, and other requests do not lose theirs.
+  RequestConstraint one(constraint, OutputText::stands_alone), other(constraint, OutputText::stands_alone);
+  EXPECT_TRUE(one.allowed({}, {}).any().item<bool>());
+  EXPECT_TRUE(other.allowed({}, ids).any().item<bool>());
 }
 
 TEST(ConstraintCache, KeepsTheConstraintsThatWereAskedForLast) {

@@ -154,8 +154,9 @@ TEST(Generator, ItsRequestsGiveASchedulerTheSameOutputs) {
   const int64_t n_tokens = f.model->n_outputs();
   const InferenceScope scope(*f.model);
   Scheduler scheduler(*f.model->generative(), torch::kCPU);
-  const auto request =
-      scheduler.submit(f.generator.request(prompt, options, {.prompt = 1, .n_likeliest = n_tokens}));
+  auto asked = f.generator.request(prompt, options, 1);
+  asked.n_likeliest = n_tokens;
+  const auto request = scheduler.submit(std::move(asked));
   while (scheduler.step()) {
   }
   const auto outputs = scheduler.take(request);
@@ -183,7 +184,9 @@ TEST(Generator, ItsRequestsGiveASchedulerTheSameOutputs) {
       EXPECT_NEAR(sum, 1, 1e-9);
     }
   }
-  EXPECT_THAT(message_of<Error>([&] { f.generator.request(prompt, options, {.biased_tokens = {99}}); }),
+  auto wrong = options;
+  wrong.sequence_biases = {{.tokens = {99}, .bias = 1}};
+  EXPECT_THAT(message_of<Error>([&] { f.generator.request(prompt, wrong); }),
               HasSubstr("99 is not a token id"));
 }
 

@@ -331,6 +331,60 @@ TEST(Scheduler, BeginsRequestsByPriorityAndThenByArrival) {
   EXPECT_THAT(order, ElementsAre(2, 5, 0, 3, 1, 4));
 }
 
+TEST(Scheduler, AnOutputThatOutgrowsTheModelKeepsItsPlace) {
+  HistoryModel model({.vocab_size = 9, .max_length = 8});
+  Scheduler scheduler(model, torch::kCPU, {.most_rows = 1});
+  const auto submit = [&](int64_t n, int64_t priority) {
+    auto request = requests({{1, 2}}, {.max_new_tokens = n}).front();
+    request.priority = priority;
+    return scheduler.submit(std::move(request));
+  };
+  const auto first = submit(30, 5);
+  scheduler.step();
+  const auto second = submit(3, -5);
+  for (size_t n = 1; !scheduler.is_finished(first); ++n) {
+    EXPECT_TRUE(scheduler.outputs(second).front().ids.empty()) << n;
+    EXPECT_EQ(scheduler.outputs(first).front().ids.size(), n);
+    scheduler.step();
+  }
+  while (scheduler.step()) {
+  }
+  EXPECT_EQ(scheduler.outputs(second).front().ids.size(), 3u);
+}
+
+TEST(Scheduler, ClientsAndRequestsShareThePlaces) {
+  HistoryModel model({.vocab_size = 9});
+  Scheduler scheduler(model, torch::kCPU, {.most_rows = 8, .most_of_request = 4, .most_of_client = 6});
+  const auto submit = [&](const std::string& client, size_t n_outputs) {
+    auto request = requests({{1, 2}}, {.max_new_tokens = 30}).front();
+    request.draws.resize(n_outputs);
+    request.client = client;
+    return scheduler.submit(std::move(request));
+  };
+  const auto n_under_way = [&](size_t request) {
+    return std::ranges::count_if(scheduler.outputs(request),
+                                 [](const Hypothesis& output) { return !output.ids.empty() && !output.end; });
+  };
+  const auto large = submit("a", 20);
+  scheduler.step();
+  EXPECT_EQ(n_under_way(large), 4);
+  const auto second = submit("a", 5), third = submit("a", 1);
+  scheduler.step();
+  EXPECT_EQ(n_under_way(second), 2);
+  EXPECT_EQ(n_under_way(third), 0);
+  const auto other = submit("b", 1), program = submit("", 3);
+  scheduler.step();
+  EXPECT_EQ(n_under_way(other), 1);
+  EXPECT_EQ(n_under_way(program), 1);
+  while (scheduler.step()) {
+    EXPECT_LE(n_under_way(large), 4);
+    EXPECT_LE(n_under_way(large) + n_under_way(second) + n_under_way(third), 6);
+  }
+  for (const size_t request : {large, second, third, other, program}) {
+    for (const auto& output : scheduler.outputs(request)) EXPECT_EQ(output.ids.size(), 30u);
+  }
+}
+
 TEST(Scheduler, AddsATokenToEachOutputWhileItReadsALongPrompt) {
   HistoryModel model({.vocab_size = 9});
   Scheduler scheduler(model, torch::kCPU, {.prompt_piece = 4});

@@ -4,6 +4,8 @@
 
 #include <zlib.h>
 
+#include <algorithm>
+#include <cmath>
 #include <limits>
 #include <thread>
 #include <vector>
@@ -59,7 +61,7 @@ TEST_F(ApiTest, CompletesAPrompt) {
   EXPECT_EQ(answer["zoo"]["seed"], 4);
   const auto expected = service_->complete(
       "writer",
-      TextRequest{.prompts = {"abc"}, .options = {.max_new_tokens = 8, .num_samples = 2, .seed = 4}});
+      CompletionRequest{.prompts = {"abc"}, .options = {.max_new_tokens = 8, .num_samples = 2, .seed = 4}});
   for (size_t i = 0; i < 2; ++i) {
     EXPECT_EQ(answer["choices"][i]["text"], expected.outputs[i].text);
     EXPECT_EQ(answer["choices"][i]["index"], i);
@@ -438,6 +440,51 @@ std::string png_chunk(const std::string& kind, const std::string& data) {
 std::string empty_png(uint32_t width, uint32_t height) {
   const auto head = big_endian(width) + big_endian(height) + std::string("\x08\x02\0\0\0", 5);
   return "\x89PNG\r\n\x1a\n" + png_chunk("IHDR", head) + png_chunk("IDAT", "") + png_chunk("IEND", "");
+}
+
+TEST(Reranking, OrdersTextsByTheirScores) {
+  const testing::SmallRuns runs;
+  Service service(
+      {.models = {{.id = "ranker", .path = runs.ranker()}, {.id = "writer", .path = runs.writer()}}});
+  const testing::ApiServer server(service);
+  const auto post = [&](const char* path, const Json& body) {
+    return HttpClient(server.port()).post(path, body);
+  };
+  const std::vector<std::string> texts = {"abc", "hgf", "aaaaaa", "bd", "cc", "fgh", "a", "gg", "efg", "de"};
+  auto pairs = Json::array();
+  for (const auto& text : texts) pairs.push_back({"abcd", text});
+  std::vector<std::pair<double, size_t>> expected;
+  const auto predicted = post("/predict", {{"model", "ranker"}, {"pairs", pairs}}).json();
+  for (size_t i = 0; i < texts.size(); ++i)
+    expected.emplace_back(-predicted["predictions"][i]["score"].get<double>(), i);
+  std::ranges::sort(expected);
+  Json documents = texts;
+  documents[3] = {{"text", texts[3]}};
+  const Json asked{
+      {"model", "ranker"}, {"query", "abcd"}, {"documents", documents}, {"return_documents", true}};
+  const auto found = post("/v1/rerank", asked).json();
+  ASSERT_EQ(found["results"].size(), texts.size());
+  EXPECT_EQ(found["usage"], predicted["usage"]);
+  for (size_t i = 0; i < texts.size(); ++i) {
+    const auto& result = found["results"][i];
+    EXPECT_EQ(result["index"], expected[i].second);
+    EXPECT_NEAR(result["relevance_score"].get<double>(), 1 / (1 + std::exp(expected[i].first)), 1e-6);
+    EXPECT_EQ(result["document"]["text"], texts[expected[i].second]);
+  }
+  auto two = asked;
+  two.update({{"top_n", 2}, {"return_documents", false}});
+  const auto best = post("/v1/rerank", two).json()["results"];
+  ASSERT_EQ(best.size(), 2u);
+  EXPECT_EQ(best[1]["index"], expected[1].second);
+  EXPECT_FALSE(best[0].contains("document"));
+  for (const Json& wrong : {Json::array(), Json("abc"), Json::array({1}), Json::array({{{"title", "a"}}})}) {
+    auto body = asked;
+    body["documents"] = wrong;
+    EXPECT_EQ(post("/v1/rerank", body).status, 400) << wrong;
+  }
+  auto other = asked;
+  other["model"] = "writer";
+  EXPECT_EQ(post("/v1/rerank", other).status, 400);
 }
 
 TEST_F(ApiTest, RefusesPicturesThatAreNone) {

@@ -42,10 +42,11 @@ class ParametersOfTheApi : public testing::ApiTest {
   static std::vector<double> logprobs_after(TokenIds read) {
     const auto n = writer().tokenizer().vocab_size();
     read.push_back(0);  // any token: the last place of an echo tells what may stand there
-    const auto scored = service_->complete(
-        "writer",
-        CompletionRequest{
-            .prompts = {read}, .max_tokens = 0, .n_likeliest = n, .echo = PromptEcho::text_and_logprobs});
+    const auto scored =
+        service_->complete("writer", CompletionRequest{.prompts = {read},
+                                                       .options = {.max_new_tokens = 0},
+                                                       .n_likeliest = n,
+                                                       .echo = PromptEcho::text_and_logprobs});
     std::vector<double> result(static_cast<size_t>(n));
     for (const auto& [id, logprob] : scored.echoes[0].tokens.back().likeliest)
       result[static_cast<size_t>(id)] = logprob;
@@ -199,7 +200,7 @@ TEST_F(ParametersOfTheApi, AreTheOptionsOfAProgram) {
   const int64_t g = after("g");
   const GenerationConfig plain{.max_new_tokens = 20, .temperature = 1.5, .seed = 4};
   const auto of_program = [&](const GenerationConfig& options) {
-    return service_->complete("writer", TextRequest{.prompts = {"abcab"}, .options = options})
+    return service_->complete("writer", CompletionRequest{.prompts = {"abcab"}, .options = options})
         .outputs[0]
         .text;
   };
@@ -379,8 +380,8 @@ TEST_F(ParametersOfTheApi, OutputsOfPromptsStandInTheOrderOfThePrompts) {
   const auto both = answer({{"prompt", prompts}, {"n", 3}});
   ASSERT_EQ(both["choices"].size(), 6u);
   const auto expected = service_->complete(
-      "writer",
-      TextRequest{.prompts = {"abc", "hgfe"}, .options = {.max_new_tokens = 8, .num_samples = 3, .seed = 4}});
+      "writer", CompletionRequest{.prompts = {"abc", "hgfe"},
+                                  .options = {.max_new_tokens = 8, .num_samples = 3, .seed = 4}});
   std::set<Json> texts;
   for (size_t i = 0; i < 6; ++i) {
     EXPECT_EQ(both["choices"][i]["index"], i);

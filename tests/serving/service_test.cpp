@@ -46,7 +46,8 @@ TEST_F(Services, AnswersAreThoseOfAGenerator) {
   const Generator generator(run.model(), run.tokenizer());
   const std::vector<std::string> prompts = {"abc", "d", "hgf edc"};
   const auto expected = generator.generate(prompts, sampling(5, 2));
-  const auto answer = service()->complete("writer", {.prompts = prompts, .options = sampling(5, 2)});
+  const auto answer =
+      service()->complete("writer", {.prompts = {prompts.begin(), prompts.end()}, .options = sampling(5, 2)});
   ASSERT_EQ(answer.outputs.size(), 6u);
   for (size_t i = 0; i < 6; ++i) {
     const auto& output = expected[i / 2].outputs[i % 2];
@@ -65,7 +66,7 @@ TEST_F(Services, ManyRequestsAtOnceGetWhatEachGetsAlone) {
     GenerationConfig options = sampling(i, 1 + i % 3, 1 + i % 25);
     if (i % 4 == 0) options.temperature = 0;
     if (i % 5 == 0) options.stop = {"a", "bc"};
-    return TextRequest{.prompts = {prompt}, .options = options};
+    return CompletionRequest{.prompts = {prompt}, .options = options};
   };
   constexpr int n = 64;
   std::vector<Completed> alone, together(n);
@@ -112,10 +113,10 @@ TEST_F(Services, AnEchoScoresThePrompt) {
   const TokenIds ids = run.tokenizer().encode("abcdefgh");
   const auto expected =
       token_logprobs(run.model(), {{.prompt = {ids[0]}, .ids = {ids.begin() + 1, ids.end()}}});
-  const auto answer = service()->complete(
-      "writer",
-      CompletionRequest{
-          .prompts = {ids}, .max_tokens = 0, .n_likeliest = 2, .echo = PromptEcho::text_and_logprobs});
+  const auto answer = service()->complete("writer", CompletionRequest{.prompts = {ids},
+                                                                      .options = {.max_new_tokens = 0},
+                                                                      .n_likeliest = 2,
+                                                                      .echo = PromptEcho::text_and_logprobs});
   ASSERT_EQ(answer.echoes.size(), 1u);
   const auto& tokens = answer.echoes[0].tokens;
   ASSERT_EQ(tokens.size(), ids.size());
@@ -132,20 +133,17 @@ TEST_F(Services, AnEchoScoresThePrompt) {
 TEST_F(Services, BiasesChangeWhatIsChosen) {
   const auto run = Run::open(runs_.dir() / "writer");
   const int64_t g = run.tokenizer().encode("g")[0];
-  CompletionRequest request{.prompts = {run.tokenizer().encode("abc")},
-                            .options = sampling(3),
-                            .max_tokens = 5,
-                            .biased_tokens = {g},
-                            .biases = {100}};
+  CompletionRequest request{.prompts = {run.tokenizer().encode("abc")}, .options = sampling(3, 1, 5)};
+  request.options.sequence_biases = {{.tokens = {g}, .bias = 100}};
   EXPECT_EQ(service()->complete("writer", request).outputs[0].text, "ggggg");
-  request.biased_tokens = {1000};
+  request.options.sequence_biases = {{.tokens = {1000}, .bias = 100}};
   EXPECT_THAT(message_of<UsageError>([&] { service()->complete("writer", request); }),
               HasSubstr("1000 is not a token id"));
 }
 
 /// Begins a request that would go on for long.
 struct LongRequest {
-  std::promise<CompletionEnd> end;
+  std::promise<OutputEnd> end;
   std::promise<void> begun;
   std::once_flag has_begun;
   CompletionListener listener() {
@@ -159,11 +157,11 @@ struct LongRequest {
   }
   static CompletionRequest request(int64_t n = 1) {
     // An end token has no chance.
-    return {.prompts = {{0, 1, 2}},
-            .options = {.temperature = 0, .num_samples = n},
-            .max_tokens = 1'000'000'000,
-            .biased_tokens = {28},
-            .biases = {-100}};
+    return {.prompts = {TokenIds{0, 1, 2}},
+            .options = {.max_new_tokens = 1'000'000'000,
+                        .temperature = 0,
+                        .num_samples = n,
+                        .sequence_biases = {{.tokens = {28}, .bias = -100}}}};
   }
 };
 
@@ -177,7 +175,7 @@ std::shared_ptr<ModelWorker> worker_of(Service& service, const std::string& id) 
 
 TEST_F(Services, ARequestWhoseRulesFailEndsAlone) {
   const auto one = service();
-  const TextRequest good{.prompts = {"abc"}, .options = sampling(3, 2)};
+  const CompletionRequest good{.prompts = {"abc"}, .options = sampling(3, 2)};
   const auto alone = one->complete("writer", good);
   LongRequest beside;
   const auto worker = worker_of(*one, "writer");
@@ -201,7 +199,7 @@ TEST_F(Services, RefusesWhatIsTooMuchAndGoesOnAfterACancellation) {
   const auto worker = worker_of(*one, "writer");
   const auto cancellation = worker->complete(LongRequest::request(3), first.listener());
   first.begun.get_future().wait();
-  const TextRequest small{.prompts = {"abc"}, .options = sampling(1)};
+  const CompletionRequest small{.prompts = {"abc"}, .options = sampling(1)};
   try {
     one->complete("writer", small);
     ADD_FAILURE() << "not refused";
@@ -220,7 +218,7 @@ TEST_F(Services, EndsARequestThatTakesTooLong) {
   const auto one = service({.most_time = std::chrono::seconds(0)});
   const auto worker = worker_of(*one, "writer");
   worker->complete(LongRequest::request(), request.listener());
-  EXPECT_EQ(request.end.get_future().get(), CompletionEnd::time);
+  EXPECT_EQ(request.end.get_future().get(), OutputEnd::time);
 }
 
 TEST_F(Services, WhatIsUnderWayHearsOfTheEnd) {
@@ -267,7 +265,7 @@ TEST_F(Services, ModelsShareTheThreadThatComputes) {
   const auto cancel_second = other->complete(LongRequest::request(), second.listener());
   first.begun.get_future().wait();
   second.begun.get_future().wait();  // neither waits for the end of the other
-  const TextRequest request{.prompts = {"abc"}, .options = sampling(2)};
+  const CompletionRequest request{.prompts = {"abc"}, .options = sampling(2)};
   const auto text = both.complete("writer", request).outputs[0].text;
   EXPECT_EQ(both.complete("other", request).outputs[0].text, text);  // equal weights
   std::promise<std::thread::id> of_writer, of_other;
@@ -297,7 +295,7 @@ TEST_F(Services, LoadsModelsOnDemandWithinTheMemoryLimit) {
     return result;
   };
   EXPECT_THAT(loaded(), ElementsAre(false, true));
-  const TextRequest request{.prompts = {"abc"}, .options = sampling(2)};
+  const CompletionRequest request{.prompts = {"abc"}, .options = sampling(2)};
   const auto first = both.complete("writer", request).outputs[0].text;
   EXPECT_THAT(loaded(), ElementsAre(true, false));
   EXPECT_EQ(both.complete("other", request).outputs[0].text, first);  // equal weights
@@ -320,12 +318,14 @@ TEST_F(Services, SaysWhichModelsThereAreAndWhatTheyCan) {
   EXPECT_THAT(all.card("filler").can, ElementsAre(Ability::embeddings, Ability::fill, Ability::attention));
   EXPECT_THAT(all.card("classifier").can,
               ElementsAre(Ability::embeddings, Ability::predict_text, Ability::attention));
-  const TextRequest request{.prompts = {"abc"}};
+  const CompletionRequest request{.prompts = {"abc"}};
   EXPECT_EQ(message_of<ServiceError>([&] { all.complete("writers", request); }),
             "there is no model 'writers': there is writer, translator, filler, classifier");
   EXPECT_THAT(message_of<ServiceError>([&] { all.complete("filler", request); }),
               HasSubstr("cannot do completions: it can do embeddings, fill, attention"));
-  EXPECT_THAT(message_of<UsageError>([&] { Service({.models = {source("writer"), source("writer")}}); }),
+  EXPECT_THAT(message_of<UsageError>([&] {
+                Service({.models = {source("writer"), source("writer")}});
+              }),
               HasSubstr("two models are called 'writer'"));
 }
 

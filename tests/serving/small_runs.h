@@ -19,23 +19,30 @@
 
 namespace zoo::testing {
 
-/// Runs in a directory of their own: "writer" (a decoder that chats), "translator", "filler", "classifier".
+/// Runs in a directory of their own: "writer" (a decoder that chats), "translator", "filler", "classifier",
+/// "ranker" (of pairs of texts).
 class SmallRuns {
  public:
   SmallRuns() {
-    std::string text, reversed, table = "sentence\tlabel\n";
+    std::string text, reversed, table = "sentence\tlabel\n", scores = "sentence\tother\tlabel\n";
     for (int i = 0; i < 60; ++i) {
       std::string line;
       for (int j = 0; j < 3 + i % 5; ++j) line += static_cast<char>('a' + (i * 5 + j * 3) % 8);
       text += line + "\n";
       reversed += std::string(line.rbegin(), line.rend()) + "\n";
       table += line + (i % 2 == 0 ? "\tred\n" : "\tblue\n");
+      scores += line + "\tabc\t" + std::to_string(i / 7.0) + "\n";
     }
     dir_.write("text.txt", text);
     dir_.write("pairs.de", text);
     dir_.write("pairs.en", reversed);
     dir_.write("table.tsv", table);
-    dir_.write("hub/tokenizer.json", tokenizer_json());
+    dir_.write("scores.tsv", scores);
+    nlohmann::ordered_json vocabulary;
+    for (const std::string token : {"a", "b", "c", "d", "e", "f", "g", "h", "Ġ", ">", "\"", "{", "}", ":",
+                                    ",", "[", "]", "0", "1", "2", "3", "4", "5", "6", "7",  "8", "9"})
+      vocabulary[token] = vocabulary.size();
+    dir_.write("hub/tokenizer.json", tokenizer_json(vocabulary));
     dir_.write("hub/tokenizer_config.json",
                nlohmann::json({{"eos_token", "</s>"},
                                {"chat_template",
@@ -58,14 +65,33 @@ class SmallRuns {
   std::filesystem::path classifier() const {
     return add("classifier", "text_classification", "table.tsv", "encoder", "{type: char}");
   }
+  /// A decoder that chats about tools as Qwen does; it has a token for each character of ASCII.
+  std::filesystem::path caller() const {
+    nlohmann::ordered_json vocabulary;
+    for (char c = '!'; c <= '~'; ++c) vocabulary[std::string(1, c)] = vocabulary.size();
+    for (const char* const blank : {"Ġ", "Ċ"}) vocabulary[blank] = vocabulary.size();
+    dir_.write("tools/tokenizer.json", tokenizer_json(vocabulary));
+    dir_.write("tools/tokenizer_config.json",
+               nlohmann::json({{"eos_token", "</s>"},
+                               {"chat_template",
+                                "{% if tools %}{% for t in tools %}{{ t | tojson }}{% endfor %}{% endif %}"
+                                "{% for m in messages %}<s>{{ m.role }}: {{ m.content }}"
+                                "{% for c in m.tool_calls or [] %}<tool_call>\n"
+                                "{\"name\": \"{{ c.function.name }}\", \"arguments\": "
+                                "{{ c.function.arguments | tojson }}}\n</tool_call>{% endfor %}{% endfor %}"
+                                "{% if add_generation_prompt %}<s>assistant: {% endif %}"}})
+                   .dump());
+    return add("caller", "language_modeling", "text.txt", "decoder, position: rotary",
+               "{type: hub, path: tools}", 2048);
+  }
+  std::filesystem::path ranker() const {
+    return add("ranker", "{type: text_classification, problem: regression}", "scores.tsv, pair_column: other",
+               "encoder, n_segments: 2", "{type: char}");
+  }
 
  private:
-  /// A token for each byte of small texts and of JSON.
-  static std::string tokenizer_json() {
-    nlohmann::ordered_json vocabulary;
-    for (const std::string token : {"a", "b", "c", "d", "e", "f", "g", "h", "Ġ", ">", "\"", "{", "}", ":",
-                                    ",", "[", "]", "0", "1", "2", "3", "4", "5", "6", "7",  "8", "9"})
-      vocabulary[token] = vocabulary.size();
+  /// A token for each byte.
+  static std::string tokenizer_json(const nlohmann::ordered_json& vocabulary) {
     const size_t first = vocabulary.size();
     const auto special = [](size_t id, const char* content) {
       return nlohmann::ordered_json{{"id", id}, {"content", content}, {"special", true}};
@@ -82,14 +108,15 @@ class SmallRuns {
 
   /// Its weights are large and untied, so that its outputs depend on everything that it reads.
   std::filesystem::path add(const std::string& name, const std::string& task, const std::string& train,
-                            const std::string& architecture, const std::string& tokenizer) const {
+                            const std::string& architecture, const std::string& tokenizer,
+                            int64_t max_positions = 256) const {
     const ScopedEnvironment data("ZOO_DATA", dir_.path().string());
     const auto file =
         dir_.write(name + ".yaml",
                    fmt::format("task: {}\ndata: {{train: {}, sequence_length: 32, tokenizer: {}}}\n"
                                "model: {{architecture: {}, d_model: 24, n_layers: 2, n_heads: 2, d_ff: 48, "
-                               "max_positions: 256, init_std: 0.6, tie_embeddings: false}}\n",
-                               task, train, tokenizer, architecture));
+                               "max_positions: {}, init_std: 0.6, tie_embeddings: false}}\n",
+                               task, train, tokenizer, architecture, max_positions));
     const auto experiment = load_experiment(file);
     const auto opened = open_task(experiment, {});
     torch::manual_seed(7);

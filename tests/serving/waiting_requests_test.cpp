@@ -196,6 +196,63 @@ TEST_F(WaitingRequests, ACancelledJobIsNotBegun) {
       200);
 }
 
+TEST_F(WaitingRequests, OneWithManyOutputsLeavesPlacesForOthers) {
+  serve({.most_rows = 8});
+  HttpClient large(server_->port());
+  begin_long_request(large, 20);
+  HttpClient second(server_->port());
+  begin_long_request(second, 20);
+  // Both are of one client, which leaves a quarter of the places to others: to the program itself here.
+  const auto answer =
+      service_->complete("writer", {.prompts = {"abc"}, .options = {.max_new_tokens = 3, .seed = 1}});
+  EXPECT_EQ(answer.outputs.size(), 1u);
+  EXPECT_EQ(counts().waiting_or_running, 40);
+  large.close();
+  EXPECT_EQ(complete({{"n", 3}}).status, 200);
+}
+
+TEST_F(WaitingRequests, AClientLeavesRoomInTheQueue) {
+  serve({.most_rows = 4, .most_outputs = 8});
+  HttpClient first(server_->port()), second(server_->port());
+  begin_long_request(first, 4);
+  begin_long_request(second, 1);
+  EXPECT_EQ(complete({{"n", 2}}).status, 429);
+  EXPECT_EQ(service_
+                ->complete("writer", {.prompts = {"abc"},
+                                      .options = {.max_new_tokens = 3, .num_samples = 2, .seed = 1},
+                                      .priority = -1})
+                .outputs.size(),
+            2u);
+}
+
+// Others get their texts meanwhile, and the model goes on.
+TEST_F(WaitingRequests, WhatOutgrowsItsLimitsEndsAlone) {
+  serve({});
+  const Json usual{{"n", 2}, {"max_tokens", 12}, {"regex", "(ab|cd|e)*"}};
+  const auto before = complete(usual).json()["choices"];
+  HttpClient other(server_->port());
+  begin_long_request(other);
+  std::string nine, values = "0";
+  for (int i = 0; i < 9; ++i) nine += "([a-h ]?){9999}";
+  for (int i = 1; i < 1'000'000; ++i) values += "," + std::to_string(i);
+  for (const std::string regex :
+       {nine, std::string(100'000, 'a'), std::string("((((){9999}){9999}){9999}){9999}")}) {
+    const auto refused = complete({{"regex", regex}});
+    EXPECT_EQ(refused.status, 400);
+    EXPECT_NE(refused.error().find("regex: the expression"), std::string::npos) << refused.error();
+  }
+  HttpClient client(server_->port());
+  client.begin_post("/v1/completions",
+                    R"({"model": "writer", "prompt": "a", "json_schema": {"enum": [)" + values + "]}}");
+  const auto refused = client.read_answer();
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_NE(refused.error().find("json_schema: the schema has more than"), std::string::npos)
+      << refused.error();
+  EXPECT_NE(other.read_until("data: "), "");
+  EXPECT_EQ(counts().waiting_or_running, 1);
+  EXPECT_EQ(complete(usual).json()["choices"], before);
+}
+
 TEST_F(WaitingRequests, AreAnsweredInAnyNumberOfPlaces) {
   std::vector<Json> answers;
   const Json body{{"n", 5}, {"prompt", {"abc", "de", "fgh"}}, {"logprobs", 1}, {"temperature", 1.2}};

@@ -201,7 +201,8 @@ TEST_P(UsesOnAGpu, AServerWithoutEnoughMemoryRefusesAndLives) {
   trained("language_modeling", torch::kCPU);
   Service service(ServiceOptions{
       .models = {{.id = "writer", .path = world().path("language_modeling"), .device = device()}}});
-  const TextRequest request{.prompts = kPrompts, .options = {.max_new_tokens = 4, .temperature = 0}};
+  const CompletionRequest request{.prompts = {kPrompts.begin(), kPrompts.end()},
+                                  .options = {.max_new_tokens = 4, .temperature = 0}};
   const auto before = service.complete("writer", request);
   limit_strict_memory(16);
   EXPECT_THROW(service.complete("writer", request), c10::OutOfMemoryError);
@@ -217,7 +218,8 @@ TEST_P(UsesOnAGpu, AServerEndsWithItsDevice) {
   Child child([&] {
     Service service(ServiceOptions{
         .models = {{.id = "writer", .path = world().path("language_modeling"), .device = device()}}});
-    const TextRequest request{.prompts = kPrompts, .options = {.max_new_tokens = 4}};
+    const CompletionRequest request{.prompts = {kPrompts.begin(), kPrompts.end()},
+                                    .options = {.max_new_tokens = 4}};
     if (service.complete("writer", request).outputs.size() != kPrompts.size()) return 7;
     fail_strict_device();
     service.complete("writer", request);

@@ -1,0 +1,83 @@
+#pragma once
+// Tools in conversations: what a request offers, and the calls that a model writes.
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "serving/api/request_fields.h"
+#include "text/chat_template.h"
+
+namespace zoo {
+
+/// How a model writes calls.
+enum class CallFormat {
+  tags,    // Hermes, Qwen: <tool_call>{"name": …, "arguments": {…}}</tool_call>, any number, after a text
+  object,  // Llama 3: {"name": …, "parameters": {…}}, and nothing else
+  list  // Mistral: [TOOL_CALLS][{"name": …, "arguments": {…}}, …], where the text lacks the special token
+};
+
+/// The format in which a template writes the calls of earlier answers; nothing if it is none of these.
+std::optional<CallFormat> call_format(const ChatTemplate& chat_template);
+
+enum class ToolChoice {
+  none,  // the model does not hear of the tools
+  automatic,
+  required  // the answer is a call of one of `callable`
+};
+enum class CallCount { one, any };
+
+/// What a request says of tools.
+struct ToolOffer {
+  nlohmann::ordered_json tools = nullptr;  // as templates read them; null: there are none
+  ToolChoice choice = ToolChoice::none;
+  CallCount most = CallCount::any;
+  std::vector<std::string> callable = {};  // names
+};
+
+/// Reads `tools`, `tool_choice` and `parallel_tool_calls`. Throws ApiError.
+ToolOffer read_tools(RequestFields& fields);
+
+/// An answer that must be a call: what stands before it, for which the model has no choice, and the JSON
+/// schema of what follows.
+struct RequiredCall {
+  std::string beginning, schema;
+};
+RequiredCall required_call(const ToolOffer& offer, CallFormat format);
+
+struct ToolCall {
+  std::string name, arguments;  // a JSON text
+};
+
+/// Divides an answer, while it grows, into its text and its calls. What is no call of a tool that was offered
+/// stays text.
+class CallReader {
+ public:
+  struct Found {
+    std::string text = {};
+    std::vector<ToolCall> calls = {};
+  };
+
+  CallReader(CallFormat format, const ToolOffer& offer);
+  Found push(std::string_view piece) { return divide(piece, Rest::follows); }
+  /// The end of the answer.
+  Found finish() { return divide("", Rest::is_none); }
+
+ private:
+  enum class Rest { follows, is_none };
+
+  Found divide(std::string_view piece, Rest rest);
+  bool add_calls(std::string_view text, Found& found);
+
+  CallFormat format_;
+  CallCount most_;
+  std::vector<std::string> callable_;
+  std::string held_;  // may be a part of a call
+  size_t n_calls_ = 0;
+  bool is_text_ = false;  // of formats whose calls are the whole answer: it is none
+};
+
+}  // namespace zoo
