@@ -495,7 +495,7 @@ TEST(ConstrainedOutput, AnswersOfAnEncoderDecoderMatch) {
 TEST(RequestConstraint, TakesABoundedAmountOfWork) {
   const auto tokenizer = vocabularies().front();
   const auto constraint = std::make_shared<const TextConstraint>(
-      parse_regular_expression("[a-z]*e[a-z]{3000}"), tokenizer, tokenizer->never_generated());
+      parse_regular_expression("[a-z]*e[a-z]{3000}"), *tokenizer, tokenizer->never_generated());
   // From here on, each token leads to a state that has thousands of places.
   TokenIds ids = tokenizer->encode("e");
   const auto follow = [&](auto& work) {
