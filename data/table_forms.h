@@ -13,11 +13,18 @@ namespace zoo {
 
 // Fields are as they stand: read_table() cuts them. In JSON and Parquet lines within a text end with "\n".
 
+/// The columns that a header may have; docs/limits.md.
+inline constexpr int64_t kMostColumns = 1 << 14;
+
 using RowVisitor = std::function<void(TableRow row)>;
 
 void read_tsv(const std::filesystem::path& path, const std::vector<ColumnNames>& columns,
               const RowVisitor& visit);
 std::vector<std::string> columns_of_tsv(const std::filesystem::path& path);
+
+void read_csv(const std::filesystem::path& path, const std::vector<ColumnNames>& columns,
+              const RowVisitor& visit);
+std::vector<std::string> columns_of_csv(const std::filesystem::path& path);
 
 void read_json_lines(const std::filesystem::path& path, const std::vector<ColumnNames>& columns,
                      const RowVisitor& visit, const std::vector<size_t>& lists);

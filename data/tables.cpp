@@ -16,6 +16,7 @@
 namespace zoo {
 
 TableForm table_form(const std::filesystem::path& path) {
+  if (has_extension(path, {".csv"})) return TableForm::csv;
   if (has_extension(path, {".jsonl", ".ndjson"})) return TableForm::json_lines;
   return has_extension(path, {".parquet"}) ? TableForm::parquet : TableForm::tsv;
 }
@@ -36,6 +37,8 @@ void read_table(const std::filesystem::path& path, const std::vector<ColumnNames
   switch (table_form(path)) {
     case TableForm::tsv:
       return read_tsv(path, columns, finish);
+    case TableForm::csv:
+      return read_csv(path, columns, finish);
     case TableForm::json_lines:
       return read_json_lines(path, columns, finish, uses.lists);
     case TableForm::parquet:
@@ -47,6 +50,8 @@ std::vector<std::string> columns_of_table(const std::filesystem::path& path) {
   switch (table_form(path)) {
     case TableForm::tsv:
       return columns_of_tsv(path);
+    case TableForm::csv:
+      return columns_of_csv(path);
     case TableForm::json_lines:
       return columns_of_json_lines(path);
     case TableForm::parquet:

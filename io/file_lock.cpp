@@ -17,7 +17,8 @@ namespace {
 
 /// Whether `path` still names the file that is open as `fd`: it may have been moved or removed.
 bool is_still(const std::filesystem::path& path, int fd) {
-  struct stat opened{}, named{};
+  struct stat opened {
+  }, named{};
   return ::fstat(fd, &opened) == 0 && ::lstat(path.c_str(), &named) == 0 && opened.st_dev == named.st_dev &&
          opened.st_ino == named.st_ino;
 }
@@ -35,6 +36,11 @@ FileLock::FileLock(const std::filesystem::path& path) : path_(path) {
   // The id is needed only for a message, so a full disk must not prevent the lock.
   const std::string pid = std::to_string(::getpid());
   if (::ftruncate(fd_, 0) != 0 || ::pwrite(fd_, pid.data(), pid.size(), 0) < 0) return;
+}
+
+bool FileLock::is_held(const std::filesystem::path& path) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  return file.get() >= 0 && ::flock(file.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
 }
 
 FileLock::~FileLock() {

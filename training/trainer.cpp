@@ -122,6 +122,9 @@ class Trainer {
   void save();
   void warn_if_nothing_learnt() const;
   void report(std::string message = {}) const;
+  void remember(const Metrics& row) {
+    for (const auto& [name, value] : row) newest_.insert_or_assign(name, value);
+  }
 
   Experiment experiment_;
   const TrainingConfig& config_ = experiment_.training;
@@ -145,6 +148,7 @@ class Trainer {
   int64_t tokens_at_log_ = 0;
   int64_t step_bytes_ = -1;  // bytes that this process exchanged with the others in the last step
   std::string status_;
+  Metrics newest_;  // values of metrics.jsonl
 };
 
 Trainer::Trainer(const Experiment& experiment, const TrainOptions& options)
@@ -483,6 +487,7 @@ void Trainer::log(const Step& step) {
   }
   std::erase_if(row, [](const auto& entry) { return !std::isfinite(entry.second); });
   if (metrics_) metrics_->write(state_.step, state_.tokens, seconds(), row);
+  remember(row);
   status_ = fmt::format("loss {:.4f}  {}  {:.1f} ms/step", loss, rate_text(rate, task_type(experiment_).unit),
                         busy_seconds_ * 1000 / static_cast<double>(busy_steps_));
   state_.loss_since_log = 0;
@@ -515,6 +520,7 @@ void Trainer::evaluate() {
     Metrics row = with_prefix("valid_", metrics);
     row.emplace("flops", state_.flops);
     metrics_->write(state_.step, state_.tokens, seconds(), row);
+    remember(row);
     state_.sample_bytes += directory_->append_sample(fmt::format("=== step {}, validation loss {:.4f}\n{}\n",
                                                                  state_.step, metrics.at("loss"),
                                                                  to_text(task_->samples(learner_->model()))));
@@ -594,7 +600,8 @@ void Trainer::report(std::string message) const {
                         .seconds = seconds(),
                         .max_seconds = config_.max_seconds,
                         .status = status_,
-                        .message = std::move(message)});
+                        .message = std::move(message),
+                        .metrics = newest_});
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "base/named_enum.h"
 #include "layers/attention/block_columns.h"
 #include "layers/attention/column_storage.h"
+#include "layers/attention/mixer.h"
 
 namespace zoo {
 namespace {
@@ -30,6 +31,11 @@ std::unique_ptr<KeyValueStorage> new_storage(int64_t n_rows, CacheFormat format,
 }
 
 }  // namespace
+
+std::unique_ptr<LayerState> MixerImpl::new_state(int64_t /*n_rows*/) const {
+  throw UsageError(
+      "this mixer keeps no state of what it has read, so it cannot write token by token: it is for encoders");
+}
 
 KeyValueState& LayerState::key_values() {
   TORCH_CHECK(false, "this state is not one of keys and values of all tokens");
@@ -116,7 +122,7 @@ int64_t MemoryState::n_columns() const {
 const KeysAndValues& MemoryState::together() const {
   if (!together_) {
     const int64_t n = n_columns();
-    const auto stacked = [&](torch::Tensor KeysAndValues::* which) {
+    const auto stacked = [&](torch::Tensor KeysAndValues::*which) {
       const auto& like = memories_.front().*which;
       auto result = torch::zeros({n_memories(), like.size(0), n, like.size(2)}, like.options());
       for (size_t b = 0; b < memories_.size(); ++b) {

@@ -85,10 +85,6 @@ torch::Tensor LinformerImpl::forward(const torch::Tensor& x, const AttentionCont
                                  .softcap = options.softcap()}));
 }
 
-std::unique_ptr<LayerState> LinformerImpl::new_state(int64_t) const {
-  TORCH_CHECK(false, "a Linformer does not generate");
-}
-
 std::shared_ptr<torch::nn::Module> LinformerImpl::fresh(const std::optional<torch::Device>& device) const {
   if (is_own_) return std::make_shared<LinformerImpl>(options, projection_->options);
   auto clone = std::make_shared<LinformerImpl>(options, copy_of(projection_, device));

@@ -61,8 +61,6 @@ class LinformerImpl : public ProjectedMixerImpl {
   /// x: (B, T, D) → (B, T, D). Throws DataError if T is greater than the projection's n, c10::Error for a
   /// causal mask, a state, or if weights are wanted.
   torch::Tensor forward(const torch::Tensor& x, const AttentionContext& context = {}) override;
-  /// Throws c10::Error: a Linformer does not generate.
-  std::unique_ptr<LayerState> new_state(int64_t n_rows) const override;
   void pretty_print(std::ostream& stream) const override;
 
   const PositionProjectionImpl& projection() const { return *projection_; }

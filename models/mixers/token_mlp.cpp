@@ -35,10 +35,6 @@ torch::Tensor TokenMlpImpl::forward(const torch::Tensor& x, const AttentionConte
   return mixed.narrow(2, 0, length).transpose(1, 2);
 }
 
-std::unique_ptr<LayerState> TokenMlpImpl::new_state(int64_t) const {
-  TORCH_CHECK(false, "an MLP over tokens does not generate");
-}
-
 std::shared_ptr<torch::nn::Module> TokenMlpImpl::fresh(const std::optional<torch::Device>&) const {
   return std::make_shared<TokenMlpImpl>(options);
 }
