@@ -1,6 +1,7 @@
 #pragma once
 // The forms of tables, one file each. See data/tables.h.
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -12,9 +13,13 @@
 
 namespace zoo {
 
+/// The columns that a header may have; docs/limits.md.
+inline constexpr int64_t kMostColumns = 1 << 14;
+
 using RowVisitor = std::function<void(TableRow row)>;
 
 std::unique_ptr<Table> open_tsv(const std::filesystem::path& path);
+std::unique_ptr<Table> open_csv(const std::filesystem::path& path);
 std::unique_ptr<Table> open_json_lines(const std::filesystem::path& path);
 /// Throws DataError, too, if the build has no Arrow.
 std::unique_ptr<Table> open_parquet(const std::filesystem::path& path);

@@ -16,6 +16,7 @@
 namespace zoo {
 
 TableForm table_form(const std::filesystem::path& path) {
+  if (has_extension(path, {".csv"})) return TableForm::csv;
   if (has_extension(path, {".jsonl", ".ndjson"})) return TableForm::json_lines;
   return has_extension(path, {".parquet"}) ? TableForm::parquet : TableForm::tsv;
 }
@@ -28,6 +29,8 @@ std::unique_ptr<Table> open_table(const std::filesystem::path& path) {
   switch (table_form(path)) {
     case TableForm::tsv:
       return open_tsv(path);
+    case TableForm::csv:
+      return open_csv(path);
     case TableForm::json_lines:
       return open_json_lines(path);
     case TableForm::parquet:

@@ -1,7 +1,8 @@
 #pragma once
-// Tables of texts: rows with named columns, in three forms.
+// Tables of texts: rows with named columns, in four forms.
 //
 //   NAME.tsv      tab-separated, with a header, without quoting (as in GLUE); also NAME.tab
+//   NAME.csv      separated by commas or semicolons, with a header, with quoting (RFC 4180)
 //   NAME.jsonl    lines of JSON: an object for each row; the keys of the first are the columns;
 //                 also NAME.ndjson
 //   NAME.parquet  Apache Parquet, if the build has found Arrow (docs/data.md)
@@ -17,11 +18,11 @@
 
 namespace zoo {
 
-enum class TableForm { tsv, json_lines, parquet };
+enum class TableForm { tsv, csv, json_lines, parquet };
 
 /// The form of a table with this name; other names are read as TableForm::tsv.
 TableForm table_form(const std::filesystem::path& path);
-/// Whether the file's name ends in .tsv, .tab, .jsonl, .ndjson or .parquet.
+/// Whether the file's name ends in .tsv, .tab, .csv, .jsonl, .ndjson or .parquet.
 bool is_table(const std::filesystem::path& path);
 
 /// Alternative names of a column. The first one that the table has is used.

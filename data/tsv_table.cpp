@@ -21,11 +21,15 @@ size_t find_tsv_column(const std::filesystem::path& path, const std::vector<std:
     if (found != header.end()) return static_cast<size_t>(found - header.begin());
   }
   if (header.size() == 1 && header.front().find_first_of(",;") != std::string::npos) {
-    throw DataError(fmt::format("{}:1: columns are separated by tabs, not by commas or semicolons: {}",
-                                path.string(), excerpt(header.front(), 200)));
+    throw DataError(
+        fmt::format("{}:1: columns are separated by tabs in a .tsv: call the file .csv if commas or "
+                    "semicolons separate them: {}",
+                    path.string(), excerpt(header.front(), 200)));
   }
   fail_column(path, ":1", names, header);
 }
+
+int64_t n_fields(std::string_view line) { return 1 + std::ranges::count(line, '\t'); }
 
 std::vector<std::string_view> tsv_fields(std::string_view line) {
   std::vector<std::string_view> fields;
@@ -40,6 +44,8 @@ std::vector<std::string_view> tsv_fields(std::string_view line) {
 /// The header, which is the first line of `lines`, even if that is blank.
 std::vector<std::string> read_header(const std::filesystem::path& path, FileLines& lines) {
   if (!lines.next()) throw DataError(fmt::format("{}: the file is empty", path.string()));
+  if (const auto n = n_fields(lines.line()); n > kMostColumns)
+    throw DataError(fmt::format("{}:1: {} columns: a table has at most {}", path.string(), n, kMostColumns));
   const auto fields = tsv_fields(lines.line());
   if (lines.line().find('\r') != std::string_view::npos) {
     throw DataError(
@@ -67,11 +73,11 @@ class TsvTable final : public Table {
     for (const auto& names : columns) indices.push_back(find_tsv_column(path_, header_, names));
     while (lines_.next()) {
       if (is_blank(lines_.line())) continue;
-      const auto fields = tsv_fields(lines_.line());
-      if (fields.size() != header_.size()) {
+      if (const auto n = n_fields(lines_.line()); n != std::ssize(header_)) {
         throw DataError(fmt::format("{}:{}: {} fields, but the header has {}", path_.string(),
-                                    lines_.number(), fields.size(), header_.size()));
+                                    lines_.number(), n, header_.size()));
       }
+      const auto fields = tsv_fields(lines_.line());
       TableRow row{.number = lines_.number(), .fields = {}};
       for (const size_t index : indices) row.fields.emplace_back(fields[index]);
       visit(std::move(row));

@@ -19,8 +19,8 @@
 #include "data/usual_columns.h"
 #include "experiments/own_labels.h"
 #include "io/config/yaml_text.h"
-#include "io/file_kind.h"
 #include "io/files.h"
+#include "text/conversations.h"
 
 namespace zoo {
 namespace {
@@ -108,7 +108,8 @@ LabelledColumns columns_of(Table& table, const fs::path& file) {
   if (header.size() < 2 && table_form(file) == TableForm::tsv) {
     const bool has_commas = header.front().find_first_of(",;") != std::string::npos;
     throw DataError(fmt::format("{}:1: {}", file.string(),
-                                has_commas ? "columns are separated by tabs, not by commas or semicolons"
+                                has_commas ? "columns are separated by tabs in a .tsv: call the file .csv if "
+                                             "commas or semicolons separate them"
                                            : "a table of texts and their labels has two columns or more, "
                                              "separated by tabs, and a header"));
   }
@@ -285,22 +286,19 @@ model:
 
 bool is_own_pictures(const fs::path& path) { return has_directory(path) && !is_stored_model(path); }
 
-bool is_own_table(const fs::path& path) { return is_table(path) || has_extension(path, {".csv"}); }
-
 std::optional<TextRecipe> recipe_for_examples(const fs::path& file, Table* table) {
   if (is_own_pictures(file)) return recipe_for_pictures(file, std::nullopt, nullptr);
   if (!table || own_rows(*table, file)) return std::nullopt;
-  if (is_table(file)) {
-    const auto columns = find_picture_columns(table->columns());
-    if (columns) return recipe_for_pictures(file, columns, table);
-  }
+  if (const auto columns = find_picture_columns(table->columns()))
+    return recipe_for_pictures(file, columns, table);
   return recipe_for_table(*table, file);
 }
 
 std::optional<OwnRows> own_rows(Table& table, const fs::path& file) {
   if (!is_table(file) || table_form(file) == TableForm::tsv) return std::nullopt;
   const auto header = table.columns();
-  if (std::ranges::find(header, "messages") != header.end()) return OwnRows{.conversations = true};
+  if (table_form(file) == TableForm::csv && header.size() > 1) return std::nullopt;
+  if (are_conversations(header)) return OwnRows{.conversations = true};
   const auto text = find_text_column(header);
   if (!text || find_label_column(header)) return std::nullopt;
   return OwnRows{.text_column = *text};

@@ -13,9 +13,6 @@ namespace zoo {
 /// Whether `path` is a directory that is no run.
 bool is_own_pictures(const std::filesystem::path& path);
 
-/// Whether the file's name ends as that of a table does, or in .csv, which is refused with a hint.
-bool is_own_table(const std::filesystem::path& path);
-
 /// A table whose rows are texts without labels, or conversations.
 struct OwnRows {
   bool conversations = false;

@@ -98,7 +98,7 @@ TransformerLayerOptions layer_options(const ModelConfig& config, StackRole role,
                                       std::shared_ptr<SharedModules> shared) {
   const MakeMixer make = [config, role, layer, shared = std::move(shared)] {
     const MixerPlace place{.model = config, .role = role, .layer = layer, .shared = shared.get()};
-    return mixer_types().at(place.selection()).make(place);
+    return make_mixer(mixer_types().at(place.selection()), place);
   };
   auto options =
       TransformerLayerOptions(make, feed_forward_options(config), norm_options(config, config.d_model))

@@ -1,6 +1,7 @@
 #include "text/conversations.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <string_view>
@@ -19,6 +20,52 @@ namespace zoo {
 namespace {
 
 using ConversationVisitor = std::function<void(Conversation conversation, const std::string& place)>;
+
+/// The keys of a question and its answer.
+struct QuestionKeys {
+  const char *question, *more, *answer;
+};
+constexpr QuestionKeys kQuestions[] = {
+    {"instruction", "input", "output"}, {"prompt", nullptr, "completion"}, {"prompt", nullptr, "response"}};
+
+Conversation message(const char* role, const Conversation& content) {
+  return {{"role", role}, {"content", content}};
+}
+
+/// ShareGPT's names of roles; others are as they are.
+std::string role_of(const std::string& from) {
+  return from == "human" ? "user" : from == "gpt" || from == "bot" || from == "model" ? "assistant" : from;
+}
+
+/// Writes the forms of other collections as "messages". Returns whether there are some then.
+bool make_messages(Conversation& object) {
+  if (object.contains("messages")) return true;
+  auto messages = Conversation::array();
+  const auto is_text = [&](const char* key) {
+    return key && object.contains(key) && object[key].is_string();
+  };
+  const auto text = [&](const char* key) {
+    return is_text(key) ? object[key].get<std::string>() : std::string();
+  };
+  if (const auto turns = object.find("conversations"); turns != object.end() && turns->is_array()) {
+    if (!text("system").empty()) messages.push_back(message("system", text("system")));
+    for (const auto& turn : *turns) {
+      if (!turn.is_object() || !turn.contains("from") || !turn["from"].is_string() || !turn.contains("value"))
+        return false;
+      messages.push_back(message(role_of(turn["from"].get<std::string>()).c_str(), turn["value"]));
+    }
+  } else {
+    const auto* const keys = std::ranges::find_if(
+        kQuestions, [&](const auto& one) { return is_text(one.question) && is_text(one.answer); });
+    if (keys == std::end(kQuestions)) return false;
+    const auto more = text(keys->more);
+    messages.push_back(message("user", text(keys->question) + (more.empty() ? "" : "\n\n" + more)));
+    messages.push_back(message("assistant", text(keys->answer)));
+  }
+  object = {{"messages", std::move(messages)}};
+  return true;
+}
+
 Conversation parsed(std::string_view line, const std::string& place) {
   Conversation conversation;
   try {
@@ -26,7 +73,7 @@ Conversation parsed(std::string_view line, const std::string& place) {
   } catch (const DataError& error) {
     throw DataError(fmt::format("{}: {}", place, error.what()));
   }
-  if (!conversation.is_object() || !conversation.contains("messages"))
+  if (!conversation.is_object() || !make_messages(conversation))
     throw DataError(fmt::format("{}: this is no conversation: an object with \"messages\"", place));
   conversation.erase("add_generation_prompt");
   conversation.erase("continue_final_message");
@@ -96,6 +143,13 @@ TokenizedConversations with_counts(Stores stores, int64_t n) {
 }
 
 }  // namespace
+
+bool are_conversations(const std::vector<std::string>& keys) {
+  const auto has = [&](const char* key) { return key && std::ranges::find(keys, key) != keys.end(); };
+  return has("messages") || has("conversations") || std::ranges::any_of(kQuestions, [&](const auto& one) {
+           return has(one.question) && has(one.answer);
+         });
+}
 
 void visit_conversations(Corpus& corpus, Split split, const ConversationVisitor& visit) {
   corpus.visit(split, [&](const Document& line, Split) {

@@ -1,9 +1,15 @@
 #pragma once
-// Files of conversations (NAME.jsonl: an object with "messages" a line) for training.
+// Files of conversations for training: NAME.jsonl, an object a line, with
+//
+//   messages                        roles and contents, as OpenAI and transformers have them
+//   conversations                   "from" and "value", as ShareGPT has them
+//   instruction, input, output      a question and its answer, as Alpaca has them; input may be missing
+//   prompt, completion or response  the same
 
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "data/splits.h"
 #include "text/chat_template.h"
@@ -12,6 +18,9 @@
 #include "tokenizers/tokenizer.h"
 
 namespace zoo {
+
+/// Whether rows with these keys are conversations.
+bool are_conversations(const std::vector<std::string>& keys);
 
 /// Calls `visit` with the conversations of `split` in order, and their places for messages ("chats.jsonl:7").
 /// `corpus` is one with data.chat. Throws DataError: a file that is missing or not NAME.jsonl, a line that is

@@ -10,7 +10,7 @@
 #include "data/class_split.h"
 #include "data/tables.h"
 #include "data/text_files.h"
-#include "io/file_kind.h"
+#include "data/usual_columns.h"
 #include "io/files.h"
 
 namespace zoo {
@@ -165,12 +165,6 @@ std::pair<std::string, std::string> split_pair(const std::string& input) {
 }
 
 std::vector<std::string> read_texts(const std::filesystem::path& path, const DataConfig& config) {
-  if (has_extension(path, {".csv"})) {
-    throw DataError(
-        fmt::format("{}: a table has tabs between its columns, not commas or semicolons: "
-                    "docs/data.md shows how to make one from a CSV file",
-                    path.string()));
-  }
   if (!is_table(path))
     return lines_of_text(read_file(path, Follow::everything, kMostInputBytes), path.string());
   std::vector<std::string> texts;
@@ -178,7 +172,15 @@ std::vector<std::string> read_texts(const std::filesystem::path& path, const Dat
     auto& fields = row.fields;
     texts.push_back(fields.size() > 1 ? joined_pair(fields[0], fields[1]) : std::move(fields[0]));
   };
-  read_table(path, text_columns(config), add, {.texts = {0, 1}});
+  const auto table = open_table(path);
+  auto columns = text_columns(config);
+  if (columns.size() == 1) {  // another author may call texts otherwise, or "Text"
+    const auto header = table->columns();
+    const auto is_there = [&](const auto& name) { return std::ranges::find(header, name) != header.end(); };
+    const auto text = find_text_column(header);
+    if (text && std::ranges::none_of(columns.front(), is_there)) columns = {{*text}};
+  }
+  table->read(columns, add, {.texts = {0, 1}});
   if (texts.empty()) throw DataError(fmt::format("{}: the table has no rows", path.string()));
   return texts;
 }

@@ -51,7 +51,7 @@ void log_step(TrainingRun& run, const StepResult& step) {
     row.emplace("communication_bytes_per_step", static_cast<double>(run.step_bytes));
   }
   std::erase_if(row, [](const auto& entry) { return !std::isfinite(entry.second); });
-  if (run.metrics) run.metrics->write(state.step, state.tokens, run.seconds(), row);
+  run.record(row);
   run.status =
       fmt::format("loss {:.4f}  {}  {:.1f} ms/step", loss, rate_text(rate, task_type(run.experiment).unit),
                   since.seconds * 1000 / static_cast<double>(since.steps));

@@ -76,7 +76,13 @@ void TrainingRun::report(std::string message) const {
                        .seconds = seconds(),
                        .max_seconds = config().max_seconds,
                        .status = status,
-                       .message = std::move(message)});
+                       .message = std::move(message),
+                       .metrics = newest});
+}
+
+void TrainingRun::record(const Metrics& row) {
+  if (metrics) metrics->write(state.step, state.tokens, seconds(), row);
+  for (const auto& [name, value] : row) newest.insert_or_assign(name, value);
 }
 
 TrainResult TrainingRun::result(TrainEnd end) const {

@@ -51,6 +51,9 @@ struct TrainingRun {
     return state.best_score && config().is_out_of_patience(state.step, state.best_step);
   }
 
+  /// Writes a row of metrics.jsonl, if this process has it, and keeps it for report().
+  void record(const Metrics& row);
+
   /// Measures the training from now on.
   void start_clock() { watch = {}; }
   /// The duration of the training, with earlier parts of this run.
@@ -82,6 +85,7 @@ struct TrainingRun {
   StepsSinceLog since_log;
   int64_t step_bytes = -1;  // bytes that this process exchanged with the others in the last step
   std::string status;       // TrainProgress::status
+  Metrics newest;           // TrainProgress::metrics
 };
 
 }  // namespace zoo

@@ -56,7 +56,7 @@ bool keep_if_best(TrainingRun& run, const Metrics& metrics) {
 void evaluate_at_start(TrainingRun& run) {
   Metrics row = prefixed("valid_", metrics_of_validation(run));
   row.emplace("flops", 0);
-  if (run.metrics) run.metrics->write(0, 0, run.seconds(), row);
+  run.record(row);
 }
 
 void evaluate(TrainingRun& run) {
@@ -68,7 +68,7 @@ void evaluate(TrainingRun& run) {
   if (run.is_first()) {
     Metrics row = prefixed("valid_", metrics);
     row.emplace("flops", run.state.flops);
-    run.metrics->write(run.state.step, run.state.tokens, run.seconds(), row);
+    run.record(row);
     run.state.sample_bytes += run.directory->append_sample(
         fmt::format("=== step {}, validation loss {:.4f}\n{}\n", run.state.step, metrics.at("loss"),
                     to_text(run.task->samples(run.learner->model()))));
@@ -94,8 +94,7 @@ void try_mean_of_weights(TrainingRun& run) {
 
   const SubstituteWeights mean(run.learner->model(), mean_weights(run.learner->model(), files));
   const Metrics metrics = metrics_of_validation(run);
-  if (run.metrics)
-    run.metrics->write(run.state.step, run.state.tokens, run.seconds(), prefixed("mean_valid_", metrics));
+  run.record(prefixed("mean_valid_", metrics));
   const bool best = keep_if_best(run, metrics);
   run.report(fmt::format("mean of the weights at steps {}: validation{}{}", fmt::join(steps, ", "),
                          in_words(metrics), best ? "  (best)" : ", no better"));

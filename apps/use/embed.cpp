@@ -131,6 +131,7 @@ void add_embed(CLI::App& app) {
   command->add_flag("--normalize", arguments->normalize, "Scale each vector to a Euclidean norm of 1");
   add_json(*command, arguments->json, "One JSON document: {\"embeddings\": [[...]]}, a list for each input");
   add_base(*command, arguments->run.base);
+  add_checkpoint(*command, arguments->run.checkpoint);
   add_weights(*command, arguments->run.weights);
   add_device(*command, arguments->run.device);
   command->footer(

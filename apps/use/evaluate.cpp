@@ -267,6 +267,7 @@ void add_evaluate(CLI::App& app) {
                    "are not part of the data and have no line")
       ->type_name("FILE");
   add_base(*command, arguments->run.base);
+  add_checkpoint(*command, arguments->run.checkpoint);
   add_weights(*command, arguments->run.weights);
   add_device(*command, arguments->run.device);
   add_json(*command, arguments->json);

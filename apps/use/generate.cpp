@@ -60,14 +60,7 @@ constexpr int64_t kMaskCandidates = 5;
 
 TokenIds prompt_ids(std::string_view text) {
   TokenIds ids;
-  for (size_t begin = 0; begin <= text.size();) {
-    const size_t end = std::min(text.find(',', begin), text.size());
-    auto word = text.substr(begin, end - begin);
-    while (!word.empty() && word.front() == ' ') word.remove_prefix(1);
-    while (!word.empty() && word.back() == ' ') word.remove_suffix(1);
-    ids.push_back(parse_token_id(word, "--prompt-ids: "));
-    begin = end + 1;
-  }
+  for (const auto& part : parts_at_commas(text)) ids.push_back(parse_token_id(part, "--prompt-ids: "));
   return ids;
 }
 
@@ -483,6 +476,15 @@ void add_generate(CLI::App& app) {
   add_config_options<GenerationConfig>(*command, arguments->search);
   command->get_option("--max-length")->excludes("--max-new-tokens");
   command
+      ->add_option_function<int64_t>(
+          "--max-tokens",
+          [&given = arguments->search.given](const int64_t& most) { given.set("max_new_tokens", most); },
+          "The same as --max-new-tokens")
+      ->type_name("N")
+      ->check(whole_number(1))
+      ->excludes("--max-new-tokens")
+      ->excludes("--max-length");
+  command
       ->add_option("--json-schema", arguments->json_schema,
                    "Every output is JSON that the schema in this file describes: a subset of JSON Schema")
       ->type_name("FILE")
@@ -497,6 +499,7 @@ void add_generate(CLI::App& app) {
   command->add_flag("--stream", arguments->stream, "Write text as it is generated");
   add_json(*command, arguments->json);
   add_base(*command, arguments->run.base);
+  add_checkpoint(*command, arguments->run.checkpoint);
   add_weights(*command, arguments->run.weights);
   add_cache(*command, arguments->run.cache);
   add_device(*command, arguments->run.device);

@@ -394,6 +394,7 @@ void add_predict(CLI::App& app, int& exit_code) {
   command->add_flag("--strict", arguments->strict,
                     "End at the first image or recording that cannot be read, instead of skipping it");
   add_base(*command, arguments->run.base);
+  add_checkpoint(*command, arguments->run.checkpoint);
   add_weights(*command, arguments->run.weights);
   add_device(*command, arguments->run.device);
   command->footer(

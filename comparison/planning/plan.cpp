@@ -226,7 +226,7 @@ Experiment PlannedVariant::with_seed(int64_t seed) const {
   return seeded;
 }
 
-bool ComparisonPlan::fair() const {
+bool is_fair(const std::vector<Notice>& notices) {
   return std::none_of(notices.begin(), notices.end(), [](const Notice& notice) {
     return notice.kind != NoticeKind::training && notice.kind != NoticeKind::failure;
   });

@@ -71,6 +71,13 @@ struct ModelFamily : TypeInfo {
   std::function<void(const ModelConfig& config, const Complain& complain)> validate = nullptr;
 };
 
+inline std::string_view what_lacks(const ModelFamily& family) {
+  return !family.make           ? "make, which builds a model"
+         : !family.count        ? "count, which adds its cost"
+         : family.heads.empty() ? "heads, which its models can have"
+                                : std::string_view();
+}
+
 /// Holds encoder, decoder, encoder_decoder, vit, resnet, detr, whisper, speech_encoder and added families.
 Registry<ModelFamily>& model_families();
 

@@ -78,10 +78,6 @@ torch::Tensor LinformerImpl::forward(const torch::Tensor& x, const AttentionCont
                                  .softcap = options.softcap()}));
 }
 
-std::unique_ptr<LayerState> LinformerImpl::new_state(int64_t) const {
-  TORCH_CHECK(false, "a Linformer does not generate");
-}
-
 void LinformerImpl::pretty_print(std::ostream& stream) const {
   stream << described("Linformer")
                 .add("scale", options.scale())

@@ -58,8 +58,6 @@ class LinformerImpl : public Cloneable<LinformerImpl, ProjectedMixerImpl> {
   /// x: (B, T, D) → (B, T, D). Throws DataError if T is greater than the projection's n, c10::Error for a
   /// causal mask, a state, or if weights are wanted.
   torch::Tensor forward(const torch::Tensor& x, const AttentionContext& context = {}) override;
-  /// Throws c10::Error: a Linformer does not generate.
-  std::unique_ptr<LayerState> new_state(int64_t n_rows) const override;
   auto arguments() const { return std::tie(options, projection_->options, shared_); }
   void pretty_print(std::ostream& stream) const override;
 

@@ -84,8 +84,18 @@ auto makes(Options options_at) {
   };
 }
 
+inline std::string_view what_lacks(const MixerType& type) {
+  return !type.make    ? "make, which builds it"
+         : !type.count ? "count, which adds its cost"
+                       : std::string_view();
+}
+
 /// Holds "full", multi-head attention over all visible keys, and added types.
 Registry<MixerType>& mixer_types();
+
+/// Builds the mixer of a place. Throws UsageError if an added type makes none, or, for a decoder, one without
+/// a state.
+std::shared_ptr<MixerImpl> make_mixer(const MixerType& type, const MixerPlace& place);
 
 /// The configuration's options of an attention. Only self-attention has Shaw's vectors, and scores that
 /// depend on the layer.

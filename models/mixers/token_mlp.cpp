@@ -34,10 +34,6 @@ torch::Tensor TokenMlpImpl::forward(const torch::Tensor& x, const AttentionConte
   return mixed.narrow(2, 0, length).transpose(1, 2);
 }
 
-std::unique_ptr<LayerState> TokenMlpImpl::new_state(int64_t) const {
-  TORCH_CHECK(false, "an MLP over tokens does not generate");
-}
-
 void TokenMlpImpl::pretty_print(std::ostream& stream) const {
   stream << Description("TokenMlp")
                 .add("n_tokens", options.n_tokens())

@@ -35,8 +35,6 @@ class TokenMlpImpl : public Cloneable<TokenMlpImpl, MixerImpl> {
   /// x: (B, T, D) → (B, T, D). Throws DataError if T is greater than n_tokens, c10::Error for a causal mask,
   /// a state, positions to be added, or if weights are wanted.
   torch::Tensor forward(const torch::Tensor& x, const AttentionContext& context = {}) override;
-  /// Throws c10::Error: there is no generation.
-  std::unique_ptr<LayerState> new_state(int64_t n_rows) const override;
   void pretty_print(std::ostream& stream) const override;
 
   TokenMlpOptions options;

@@ -11,6 +11,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/machine.h"
 #include "data/tables.h"
 #include "io/files.h"
 #include "tests/data/support.h"
@@ -351,6 +352,44 @@ TEST_F(CorpusFiles, CapitalsInASuffixDoNotMatter) {
   }
 }
 
+TEST_F(CorpusFiles, CsvHasQuotationMarks) {
+  const auto rows = [&](const std::string& content) {
+    std::vector<std::string> found;
+    read_table(dir_.write("r.csv", content), {{"text"}, {"label"}}, [&](const TableRow& row) {
+      found.push_back(fmt::format("{} {} {}", row.number, row.fields[0], row.fields[1]));
+    });
+    return found;
+  };
+  EXPECT_THAT(
+      rows("\xEF\xBB\xBFlabel,text\r\nup,\"a, \"\"b\"\"\"\r\n\r\ndown,\"two\nlines\"\nup,plain \"x\" \n,\n"),
+      ElementsAre("2 a, \"b\" up", "4 two\nlines down", "6 plain \"x\" up", "7  "));
+  EXPECT_THAT(rows("\"label\";\"text\"\nup;\"1,5; 2\"\n"), ElementsAre("2 1,5; 2 up")) << "Excel in German";
+  EXPECT_THAT(open_table(dir_.write("r.csv", "\"a,b\";c\n"))->columns(), ElementsAre("a,b", "c"));
+  const auto problem = [&](const std::string& content) {
+    return message_of<DataError>([&] { rows(content); });
+  };
+  EXPECT_THAT(problem("label,text\nup,a,b\n"), HasSubstr("r.csv:2: 3 fields, but the header has 2"));
+  EXPECT_THAT(problem("label,text\nup,\"a\" b\n"),
+              HasSubstr("r.csv:2: after a field in quotation marks stands  b"));
+  EXPECT_THAT(problem("label,text\nup,\"a\nb\n"), HasSubstr("r.csv:2: a field begins with a quotation mark"));
+  EXPECT_THAT(problem("label,words\nup,a\n"), HasSubstr("r.csv:1: no column \"text\" in the header"));
+  EXPECT_THAT(problem(""), HasSubstr("r.csv: the file is empty"));
+}
+
+// A line of tabs has as many fields as bytes.
+TEST_F(CorpusFiles, ALineOfTabsTakesNoMoreMemoryThanItsBytes) {
+  const std::string tabs(20 << 20, '\t');
+  dir_.write("row.tsv", "text\tlabel\n" + tabs + "\n");
+  dir_.write("header.tsv", tabs + "\n");
+  const int64_t before = peak_resident_bytes();
+  EXPECT_THAT(
+      message_of<DataError>([&] { read_table(dir_ / "row.tsv", {{"text"}}, [](const TableRow&) {}); }),
+      HasSubstr("row.tsv:2: 20971521 fields, but the header has 2"));
+  EXPECT_THAT(message_of<DataError>([&] { open_table(dir_ / "header.tsv"); }),
+              HasSubstr("header.tsv:1: 20971521 columns: a table has at most 16384"));
+  EXPECT_LT(peak_resident_bytes() - before, int64_t{150} << 20);
+}
+
 TEST_F(CorpusFiles, TextsForAModelAreLinesOrAColumn) {
   DataConfig config;
   const auto read = [&](const std::string& name) { return read_texts(dir_ / name, config); };
@@ -359,6 +398,11 @@ TEST_F(CorpusFiles, TextsForAModelAreLinesOrAColumn) {
   EXPECT_THAT(lines_of_text("a\nb\n", "here"), ElementsAre("a", "b"));
   dir_.write("rows.tsv", "id\tsentence\n1\tone \n\n2\t\n3\tthree\n");
   EXPECT_THAT(read("rows.tsv"), ElementsAre("one ", "", "three"));
+
+  dir_.write("rows.tsv", "id\tText\n1\tone\n");
+  EXPECT_THAT(read("rows.tsv"), ElementsAre("one"));
+  dir_.write("rows.csv", "id,Review\n1,\"one, two\"\n");
+  EXPECT_THAT(read("rows.csv"), ElementsAre("one, two"));
 
   dir_.write("rows.tsv", "id\tsentence\n");
   EXPECT_THAT(message_of<DataError>([&] { read("rows.tsv"); }), HasSubstr("rows.tsv: the table has no rows"));

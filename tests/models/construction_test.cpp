@@ -109,6 +109,42 @@ TEST(MakeModel, RefusesVocabulariesThatDoNotFit) {
   EXPECT_THAT(refusal(config, {.vocab_size = 9}), HasSubstr("model.n_heads"));
 }
 
+// What a program's type lacks is said when it is registered, or when its first mixer is made.
+TEST(AddedTypes, SayWhatTheyLack) {
+  const auto lack = [](MixerType type) {
+    Registry<MixerType> types("type of attention");
+    return message_of<UsageError>([&] { types.add(std::move(type)); });
+  };
+  MixerType type;
+  EXPECT_THAT(lack(type), HasSubstr("needs a name"));
+  type.name = "idle";
+  EXPECT_THAT(lack(type), HasSubstr("the type of attention 'idle' lacks make"));
+  struct Idle : MixerImpl {
+    torch::Tensor forward(const torch::Tensor& x, const AttentionContext&) override { return x; }
+  };
+  struct Broken : Idle {
+    std::unique_ptr<LayerState> new_state(int64_t) const override { return nullptr; }
+  };
+  type.make = [](const MixerPlace&) { return std::make_shared<Idle>(); };
+  EXPECT_THAT(lack(type), HasSubstr("'idle' lacks count"));
+  type.count = [](CostAccount&, std::string, const MixerPlace&, const AttentionShape&) {};
+  EXPECT_EQ(lack(type), "no error");
+  EXPECT_THAT(message_of<UsageError>([] { Registry<ModelFamily>("family").add({{.name = "empty"}}); }),
+              HasSubstr("the family 'empty' lacks make"));
+
+  type.is_added = true;
+  const ModelConfig config;
+  const auto problem = [&](StackRole role) {
+    return message_of<UsageError>([&] { make_mixer(type, {.model = config, .role = role, .layer = 0}); });
+  };
+  EXPECT_EQ(problem(StackRole::encoder), "no error");
+  EXPECT_THAT(problem(StackRole::decoder), HasSubstr("keeps no state"));
+  type.make = [](const MixerPlace&) { return std::make_shared<Broken>(); };
+  EXPECT_THAT(problem(StackRole::decoder), HasSubstr("'idle': new_state() has returned nothing"));
+  type.make = [](const MixerPlace&) { return std::shared_ptr<MixerImpl>(); };
+  EXPECT_THAT(problem(StackRole::encoder), HasSubstr("make() has returned nothing"));
+}
+
 TEST(Initialization, SameSeedSameWeights) {
   for (const auto architecture : kArchitectures) {
     for (const auto init :

@@ -90,7 +90,7 @@ TEST(Linformer, RefusesWhatItCannotDo) {
   EXPECT_THROW(linformer(x, {.mask = Mask::causal()}), c10::Error);
   EXPECT_THROW(linformer(x, {.mask = Mask::keep(torch::ones({6, 6}))}), c10::Error);
   EXPECT_THROW(linformer(x, {.maps = &maps}), c10::Error);
-  EXPECT_THROW(linformer->new_state(1), c10::Error);
+  EXPECT_THROW(linformer->new_state(1), UsageError);
   EXPECT_THROW(PositionProjection(PositionProjectionOptions(10, 9)), c10::Error);
   EXPECT_THAT(testing::message_of<DataError>([&] { linformer(torch::randn({1, 10, kSlotted})); }),
               HasSubstr("10 tokens is longer than model.max_positions, 9"));

@@ -126,6 +126,60 @@ TEST_F(OwnTextRecipe, ReadsTablesOfTextsAndConversations) {
   EXPECT_THAT(problem({dir_ / "texts.jsonl", dir_ / "labelled.jsonl"}), HasSubstr("a table is not one text"));
 }
 
+TEST_F(OwnTextRecipe, TwoLanguagesGetATranslator) {
+  std::string source, target;
+  for (int i = 0; i < 60; ++i)
+    source += fmt::format("das ist {}\n", i), target += fmt::format("that is {}\n", i);
+  const std::vector<std::filesystem::path> files{dir_.write("pairs.de", source),
+                                                 dir_.write("pairs.en", target)};
+  const auto made = recipe_for(files).experiment;
+  EXPECT_EQ(made.task.type, "text_to_text");
+  EXPECT_EQ(made.model.architecture, "encoder_decoder");
+  EXPECT_EQ(made.data.source + " " + made.data.target, "de en");
+  EXPECT_EQ(recipe_for({files[1], files[0]}).experiment.data.source, "en");
+  dir_.write("pairs.en", target + "one more\n");
+  EXPECT_THAT(testing::message_of<DataError>([&] { recipe_for(files); }), HasSubstr("60 lines, but"));
+  dir_.write("chapters.md", source + target);
+  dir_.write("chapters.txt", source + target);
+  EXPECT_EQ(recipe_for({dir_ / "chapters.md", dir_ / "chapters.txt"}).experiment.task.type,
+            "language_modeling");
+}
+
+TEST_F(OwnTextRecipe, OtherFormsAreReadOrSayWhatIsMissing) {
+  std::string text, csv = "review,sentiment\n";
+  for (int i = 0; i < 60; ++i) {
+    text += "a line of a text\n";
+    csv += fmt::format("\"good, or {}\",{}\n", i, i % 2 ? "up" : "down");
+  }
+  dir_.write("folder/a.txt", text);
+  dir_.write("folder/b/c.txt", text);
+  const auto folder = recipe_for({dir_ / "folder"});
+  EXPECT_EQ(folder.experiment.task.type, "language_modeling");
+  EXPECT_EQ(folder.experiment.data.train.size(), 2u);
+  const auto classifier = recipe_for({dir_.write("reviews.csv", csv)}).experiment;
+  EXPECT_EQ(classifier.task.type, "text_classification");
+  EXPECT_EQ(classifier.data.label_column, "sentiment");
+  const auto json = [&](const std::string& content) {
+    const auto file = dir_.write("records.json", content);
+    return testing::message_of<DataError>([&] { is_own_text(file); });
+  };
+  EXPECT_THAT(json("[{\"instruction\": \"a\"}]"), HasSubstr("jq -c '.[]' "));
+  EXPECT_THAT(json("{\"images\": [], \"annotations\": []}"), HasSubstr("task: object_detection"));
+  dir_.write("spoken/a.wav", "RIFF");
+  EXPECT_THAT(testing::message_of<DataError>([&] { recipe_for({dir_ / "spoken"}); }),
+              HasSubstr("the columns audio and text"));
+}
+
+// The user has no text of the configuration, so messages name no lines of it.
+TEST_F(OwnTextRecipe, MessagesNameNoLinesOfIt) {
+  std::string text;
+  for (int i = 0; i < 100; ++i) text += "a line of a text\n";
+  const auto file = dir_.write("mine.txt", text);
+  const auto message = testing::message_of<ConfigError>([&] { recipe_for({file}, {"model.d_model=127"}); });
+  EXPECT_THAT(message, HasSubstr("the configuration that is chosen for"));
+  EXPECT_THAT(message, HasSubstr("mine.txt: model.n_heads d_model 127"));
+}
+
 /// Recipes for tables of texts and labels.
 class OwnTable : public ::testing::Test {
  protected:
