@@ -155,8 +155,7 @@ std::string as_text(const std::vector<ScalingCurve>& curves) {
       "Megabytes of tensors at most, without the weights; decoding: of the state after n tokens\n\n{}",
       scaling_table(
           curves, [](const auto& curve) { return exponent(curve.seconds_exponent); }, milliseconds),
-      scaling_table(
-          curves, [](const auto& curve) { return exponent(curve.bytes_exponent); }, megabytes));
+      scaling_table(curves, [](const auto& curve) { return exponent(curve.bytes_exponent); }, megabytes));
 }
 
 /// The task to measure, on its own data or on random ones.
@@ -185,7 +184,7 @@ BenchTask task_of(const BenchArguments& arguments) {
   } else if (!is_run) {
     for (const auto& note : {learning_note(experiment), reading_note(experiment.data, Split::train)})
       if (note) std::cerr << *note << '\n';
-    task.own = make_task(experiment);
+    task.own = task_of_new_run(experiment);
   }
   return task;
 }

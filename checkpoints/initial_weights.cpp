@@ -157,8 +157,8 @@ Vocabulary initial_vocabulary(const std::optional<InitialModel>& source) {
   return vocabulary;
 }
 
-std::unique_ptr<Task> make_task(const Experiment& experiment) {
-  return open_task(experiment, initial_vocabulary(open_initial_model(experiment)));
+std::unique_ptr<Task> task_of_new_run(const Experiment& experiment) {
+  return task_with_vocabulary(experiment, initial_vocabulary(open_initial_model(experiment)));
 }
 
 std::optional<std::string> initial_weights_note(const Experiment& experiment) {

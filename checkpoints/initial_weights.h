@@ -30,7 +30,7 @@ Vocabulary initial_vocabulary(const std::optional<InitialModel>& source);
 
 /// The task of a new run. Reads the training data and makes the tokenizer, or takes the tokenizer of the run
 /// that `init_from` names. Throws DataError, and ConfigError as open_initial_model().
-std::unique_ptr<Task> make_task(const Experiment& experiment);
+std::unique_ptr<Task> task_of_new_run(const Experiment& experiment);
 
 /// Says that reading the weights of the run that `init_from` names takes long. Nothing if it does not.
 std::optional<std::string> initial_weights_note(const Experiment& experiment);

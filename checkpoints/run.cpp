@@ -79,7 +79,7 @@ std::unique_ptr<Task> task_over(const std::vector<std::string>& files, const Tas
   data.test.assign(files.begin(), files.end());
   if (is_table(files.front()))
     follow_columns(open_table(data_path(data.test.front()))->columns(), task, data);
-  return open_task(experiment, task.vocabulary());
+  return task_with_vocabulary(experiment, task.vocabulary());
 }
 
 }  // namespace
@@ -202,7 +202,7 @@ Run Run::open(const fs::path& dir, c10::Device device, std::optional<WeightForma
   run.dir_ = run_of_checkpoint(dir).value_or(dir);
   run.weights_ = stored.tensors->place();
   run.task_ = std::move(stored.task);
-  run.model_ = build_model(run.experiment(), *run.task_);
+  run.model_ = uninitialized_model(run.experiment(), *run.task_);
   const auto format = weights.value_or(run.experiment().generation.weights);
   if (device.is_cpu()) {
     load_weights(*stored.tensors, *run.model_, format);

@@ -93,7 +93,7 @@ StoredModel open_run_files(const fs::path& dir, const fs::path& path) {
   const auto experiment = read_run_experiment(dir);
   auto vocabulary = read_run_vocabulary(dir, task_type(experiment));
   check_labels(dir, experiment, vocabulary);
-  StoredModel model{.task = open_task(experiment, std::move(vocabulary)), .tensors = nullptr};
+  StoredModel model{.task = task_with_vocabulary(experiment, std::move(vocabulary)), .tensors = nullptr};
   check_special_tokens(dir, *model.task);
   model.tensors = std::make_shared<SafetensorsFile>(path);
   if (experiment.training.lora) {

@@ -72,7 +72,7 @@ ScalingOptions scaling_options(c10::Device device);
 /// Measures all parts of a model with initial weights. A table of learned positions is made long enough. For
 /// an encoder-decoder, the parts of a layer are the encoder's. Returns nothing for a model whose cost does
 /// not grow with a length: a residual network, or an MLP over a fixed number of tokens. Seeds the default
-/// generator. Throws ConfigError as make_model() does, MeasurementStopped.
+/// generator. Throws ConfigError as initialized_model() does, MeasurementStopped.
 std::vector<ScalingCurve> measure_scaling(const ModelConfig& config, const ModelPurpose& purpose,
                                           c10::Device device, const ScalingOptions& options = {});
 

@@ -25,10 +25,10 @@ void announce(const TrainingRun& run, const std::optional<std::string>& note) {
 
 /// The task of the first process.
 std::unique_ptr<Task> new_or_resumed_task(TrainingRun& run) {
-  if (run.directory->goes_on()) return open_task(run.experiment, run.directory->vocabulary());
+  if (run.directory->goes_on()) return task_with_vocabulary(run.experiment, run.directory->vocabulary());
   announce(run, learning_note(run.experiment));
   run.source = open_initial_model(run.experiment);
-  auto task = open_task(run.experiment, initial_vocabulary(run.source));
+  auto task = task_with_vocabulary(run.experiment, initial_vocabulary(run.source));
   if (!run.source && task->vocabulary().tokenizer)
     announce(run, vocabulary_note(run.experiment.data.tokenizer, *task->vocabulary().tokenizer));
   return task;
@@ -71,7 +71,7 @@ void open_data(TrainingRun& run) {
     run.task = new_or_resumed_task(run);
     announce(run, reading_note(run.experiment.data, Split::train));
   } else {
-    run.task = open_task(run.experiment, read_run_vocabulary(run.dir, task_type(run.experiment)));
+    run.task = task_with_vocabulary(run.experiment, read_run_vocabulary(run.dir, task_type(run.experiment)));
   }
   resolve_epochs(run.experiment, *run.task);
 }
@@ -87,8 +87,8 @@ void build_learner(TrainingRun& run) {
   }
   task.batches(Split::train).use_share(run.processes.rank(), run.processes.size());
   torch::manual_seed(static_cast<uint64_t>(run.config().seed));
-  auto model = checkpoint ? build_model(experiment, task)  // the checkpoint's weights come next
-                          : make_model(experiment, task);
+  auto model = checkpoint ? uninitialized_model(experiment, task)  // the checkpoint's weights come next
+                          : initialized_model(experiment, task);
   if (!checkpoint) start_at_mean(task, *model);
   if (has_adapters && checkpoint) run.base = load_base(run.dir, *model, BaseCheck::hash);
   if (experiment.init_from && run.directory && !checkpoint) take_initial_weights(run, *model);

@@ -103,7 +103,7 @@ void try_mean_of_weights(TrainingRun& run) {
 void warn_if_nothing_learnt(const TrainingRun& run) {
   if (!run.is_first()) return;
   // A thread may still read batches of run.task ahead.
-  const auto task = open_task(run.experiment, run.task->vocabulary());
+  const auto task = task_with_vocabulary(run.experiment, run.task->vocabulary());
   const auto guess = guess_losses(*task, Split::valid);
   if (const auto note = guess ? guess_note(run.valid_loss, *guess) : std::nullopt)
     run.report("note: " + *note);

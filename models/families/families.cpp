@@ -138,14 +138,14 @@ void check_model(const ModelConfig& config, const ModelPurpose& purpose) {
   }
 }
 
-std::shared_ptr<Model> make_model(const ModelConfig& config, const ModelPurpose& purpose) {
+std::shared_ptr<Model> initialized_model(const ModelConfig& config, const ModelPurpose& purpose) {
   check_model(config, purpose);
   auto model = model_families().at(config.architecture).make(config, purpose);
   initialize(*model, config);
   return model;
 }
 
-std::shared_ptr<Model> build_model(const ModelConfig& config, const ModelPurpose& purpose) {
+std::shared_ptr<Model> uninitialized_model(const ModelConfig& config, const ModelPurpose& purpose) {
   check_model(config, purpose);
   const ConstructionScope scope(Construction::uninitialized);
   return model_families().at(config.architecture).make(config, purpose);

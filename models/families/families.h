@@ -106,9 +106,9 @@ void check_model(const ModelConfig& config, const ModelPurpose& purpose);
 
 /// Builds and initialises a model on the CPU. Weights are drawn from the default generator
 /// (torch::manual_seed). Throws ConfigError as check_model().
-std::shared_ptr<Model> make_model(const ModelConfig& config, const ModelPurpose& purpose);
+std::shared_ptr<Model> initialized_model(const ModelConfig& config, const ModelPurpose& purpose);
 /// Builds a model on the CPU for weights that are loaded next: its parameters and buffers have memory, but
 /// any values, and no random number is drawn. Throws ConfigError as check_model().
-std::shared_ptr<Model> build_model(const ModelConfig& config, const ModelPurpose& purpose);
+std::shared_ptr<Model> uninitialized_model(const ModelConfig& config, const ModelPurpose& purpose);
 
 }  // namespace zoo

@@ -241,10 +241,10 @@ TEST(Generator, ADecoderAnswersWithinItsPositions) {
   const auto tokenizer = letters();
   const auto config = small_config(Architecture::decoder, Position::learned);
   torch::manual_seed(3);
-  const auto model = make_model(config, {.head = HeadKind::language_modeling,
-                                         .prompt = PromptUse::answered,
-                                         .vocab_size = tokenizer->vocab_size(),
-                                         .start_token = tokenizer->special().bos});
+  const auto model = initialized_model(config, {.head = HeadKind::language_modeling,
+                                                .prompt = PromptUse::answered,
+                                                .vocab_size = tokenizer->vocab_size(),
+                                                .start_token = tokenizer->special().bos});
   const Generator generator(*model, *tokenizer);
   const std::vector<std::string> prompts = {"a", "bcdefgh", "bc", "ed", std::string(30, 'k')};
   const GenerationConfig options{.max_new_tokens = 1000, .temperature = 0.5};
@@ -366,16 +366,13 @@ TEST(Generator, ModelsWithTablesCanBeTrainedAfterwards) {
 
 TEST(Generator, SaysWhatIsWrongInOneLine) {
   const Fixture decoder(Architecture::decoder), translator(Architecture::encoder_decoder);
-  EXPECT_THAT(message_of<Error>([&] {
-                decoder.generator.generate(std::vector<TokenIds>{{8}, {8, 99}});
-              }),
+  EXPECT_THAT(message_of<Error>([&] { decoder.generator.generate(std::vector<TokenIds>{{8}, {8, 99}}); }),
               HasSubstr("prompt 2: 99 is not a token id: this vocabulary has 0 to 23"));
   EXPECT_THROW(decoder.generator.generate(std::vector<TokenIds>{{-1}}), DataError);
   EXPECT_THROW(decoder.generator.stream(TokenIds{24}), DataError);
-  EXPECT_THAT(message_of<Error>([&] {
-                translator.generator.generate(std::vector<TokenIds>{{9}, TokenIds(32, 9)});
-              }),
-              HasSubstr("prompt 2 has 33 tokens with the end token, and the model reads at most 32"));
+  EXPECT_THAT(
+      message_of<Error>([&] { translator.generator.generate(std::vector<TokenIds>{{9}, TokenIds(32, 9)}); }),
+      HasSubstr("prompt 2 has 33 tokens with the end token, and the model reads at most 32"));
   EXPECT_NO_THROW(
       translator.generator.generate(std::vector<TokenIds>{TokenIds(31, 9)}, {.max_new_tokens = 1}));
   EXPECT_THROW(decoder.generator.generate(std::vector<std::string>{"\xFF"}), DataError);

@@ -81,7 +81,7 @@ TEST(Validate, FindsContradictions) {
 }
 
 std::string refusal(const ModelConfig& config, const ModelPurpose& purpose) {
-  return message_of<ConfigError>([&] { make_model(config, purpose); });
+  return message_of<ConfigError>([&] { initialized_model(config, purpose); });
 }
 
 TEST(MakeModel, RefusesTasksThatTheFamilyCannotDo) {
@@ -154,7 +154,7 @@ TEST(Initialization, SameSeedSameWeights) {
       const auto weights = [&](uint64_t seed) {
         torch::manual_seed(seed);
         std::vector<torch::Tensor> flat;
-        for (const auto& parameter : make_model(config, purpose_of(architecture))->parameters()) {
+        for (const auto& parameter : initialized_model(config, purpose_of(architecture))->parameters()) {
           flat.push_back(parameter.flatten());
         }
         return torch::cat(flat);
@@ -190,9 +190,9 @@ TEST(BuildModel, MakesTheSameTensorsAndDrawsNoNumbers) {
     if (architecture == Architecture::encoder) add("linformer");
     for (const auto& config : configs) {
       SCOPED_TRACE(described(config));
-      const auto drawn = make_model(config, purpose_of(architecture));
+      const auto drawn = initialized_model(config, purpose_of(architecture));
       torch::manual_seed(7);
-      const auto built = build_model(config, purpose_of(architecture));
+      const auto built = uninitialized_model(config, purpose_of(architecture));
       EXPECT_EQ(next_number(), first);
       const auto tensors = tensors_of(*built);
       EXPECT_EQ(tensors.keys(), tensors_of(*drawn).keys());
@@ -213,7 +213,7 @@ TEST(Initialization, HasTheVariancesOfItsRecipe) {
   config.d_model = 128;
   config.d_ff = 512;
   const auto parameter = [&](const std::string& name) {
-    return make_model(config, purpose_of(config.architecture))->named_parameters()[name];
+    return initialized_model(config, purpose_of(config.architecture))->named_parameters()[name];
   };
   config.init = Initialization::normal;
   EXPECT_NEAR(standard_deviation(parameter("encoder.layers.0.self_attention.q.weight")), 0.02, 0.001);
@@ -246,7 +246,7 @@ TEST(Initialization, PartsOfAFusedProjectionAreDrawnOneByOne) {
   config.init = Initialization::xavier_uniform;
   config.projection = Projection::fused;
   config.gate = GateProjection::fused;
-  const auto parameters = make_model(config, purpose_of(config.architecture))->named_parameters();
+  const auto parameters = initialized_model(config, purpose_of(config.architecture))->named_parameters();
   const auto expect_bounds = [&](const std::string& name, const std::vector<int64_t>& parts) {
     const auto weight = parameters["decoder.layers.0." + name];
     int64_t first = 0;
@@ -267,7 +267,7 @@ TEST(Initialization, PartsOfAFusedProjectionAreDrawnOneByOne) {
 TEST(Initialization, FreshModelsAreUncertain) {
   for (const auto architecture : kArchitectures) {
     torch::manual_seed(2);
-    const auto model = make_model(small_config(architecture), purpose_of(architecture));
+    const auto model = initialized_model(small_config(architecture), purpose_of(architecture));
     const auto batch = small_batch(architecture, {tokens(8, 12), {}});
     const auto loss =
         torch::nn::functional::cross_entropy(model->logits(model->features(batch)), batch.targets);

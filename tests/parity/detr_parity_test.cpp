@@ -38,7 +38,7 @@ class DetrParity : public ReferenceTest {
 void DetrParity::expect_parity(Position position, const std::string& name) {
   const ModelPurpose purpose{
       .head = HeadKind::detection, .n_classes = 3, .image = {.channels = 3, .height = 70, .width = 101}};
-  const auto model = make_model(small_detr(position), purpose);
+  const auto model = initialized_model(small_detr(position), purpose);
   model->train();  // every dropout is 0, and the statistics are frozen: this must change nothing
   ReferenceCase reference(file(name));
   reference.load(*model);

@@ -47,7 +47,7 @@ TEST_F(SpeechParity, Whisper) {
   config.n_decoder_layers = 3;
   config.key_bias = false;
   const auto model =
-      make_model(config, {.vocab_size = vocab_size, .start_token = start_token, .n_mels = n_mels});
+      initialized_model(config, {.vocab_size = vocab_size, .start_token = start_token, .n_mels = n_mels});
   model->train();  // every dropout is 0: this must change nothing
   ReferenceCase reference(file("whisper"));
   reference.load(*model);

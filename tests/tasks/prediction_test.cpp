@@ -34,10 +34,10 @@ constexpr std::array kFamilies{"encoder", "decoder", "encoder_decoder"};
 struct Classifier {
   explicit Classifier(const TinyWorld& world, const std::string& family,
                       std::vector<std::string> overrides = {})
-      : task(make_task(world.experiment("text_classification",
-                                        with(std::move(overrides), "model.architecture=" + family)))) {
+      : task(task_of_new_run(world.experiment("text_classification",
+                                              with(std::move(overrides), "model.architecture=" + family)))) {
     torch::manual_seed(7);
-    model = make_model(task->experiment(), *task);
+    model = initialized_model(task->experiment(), *task);
     const torch::NoGradGuard no_grad;
     for (auto& parameter : model->parameters()) parameter.normal_(0, 0.4);
   }
@@ -176,9 +176,7 @@ TEST(Prediction, ReadsATextAsTrainingDoes) {
         EXPECT_GT(std::abs(probability_of(predictions[i], label) - probability), 1e-5) << i;
     }
     EXPECT_THAT(classifier.task->predict(*classifier.model, {}), IsEmpty());
-    EXPECT_THAT(message_of<DataError>([&] {
-                  classifier.task->predict(*classifier.model, {"sun", "m\xFF"});
-                }),
+    EXPECT_THAT(message_of<DataError>([&] { classifier.task->predict(*classifier.model, {"sun", "m\xFF"}); }),
                 HasSubstr("text 2: "));
   }
 }
@@ -236,9 +234,9 @@ TEST(Prediction, OfAModelThatIsNotANumberIsAnError) {
 TEST(Prediction, IsNotForEveryTask) {
   const TinyWorld world;
   for (const std::string name : {"language_modeling", "masked_language_modeling", "text_to_text"}) {
-    const auto task = make_task(world.experiment(name));
+    const auto task = task_of_new_run(world.experiment(name));
     EXPECT_EQ(task_type(task->experiment()).predicts_from, PredictionInput::nothing);
-    const auto model = make_model(task->experiment(), *task);
+    const auto model = initialized_model(task->experiment(), *task);
     EXPECT_EQ(message_of<UsageError>([&] { task->predict(*model, {"sun"}); }),
               "the task " + name + " makes no predictions for single inputs");
   }
