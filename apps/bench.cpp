@@ -176,14 +176,15 @@ BenchTask task_of(const BenchArguments& arguments) {
   const auto experiment =
       is_run ? task.own->experiment() : load_experiment_or_text(arguments.target, arguments.overrides);
   if (const auto missing = missing_data(experiment)) {
-    const auto vocabulary = is_run ? task.own->vocabulary() : initial_vocabulary(experiment);
+    const auto vocabulary =
+        is_run ? task.own->vocabulary() : initial_vocabulary(open_initial_model(experiment));
     task.random = std::make_unique<RandomTask>(experiment, vocabulary);
     std::cerr << fmt::format("note: {}; the model is measured with {}\n", excerpt(*missing, kLongMessage),
                              task.random->description());
   } else if (!is_run) {
     for (const auto& note : {learning_note(experiment), reading_note(experiment.data, Split::train)})
       if (note) std::cerr << *note << '\n';
-    task.own = make_task(experiment);
+    task.own = task_of_new_run(experiment);
   }
   return task;
 }
@@ -304,10 +305,9 @@ void bench(const BenchArguments& arguments) {
 
 void add_bench(CLI::App& app) {
   const auto arguments = std::make_shared<BenchArguments>();
-  auto* command = app.add_subcommand(
-      "bench",
-      "Measure how fast a model trains, reads and writes, and the memory it takes; without its data, with "
-      "random tokens or images");
+  auto* command = app.add_subcommand("bench",
+                                     "Measure how fast a model trains, reads and writes, and the memory it "
+                                     "takes; without its data, with random tokens or images");
   command->add_option("CONFIG|RUN", arguments->target, "A configuration, the directory of a run, or a text")
       ->type_name("PATH")
       ->required();
@@ -323,10 +323,9 @@ void add_bench(CLI::App& app) {
                    "Seconds to measure each speed; with more, --scaling reaches longer sequences")
       ->option_text(fmt::format("S={}", kUsualSeconds))
       ->check(number(0, 86400));
-  command->add_flag(
-      "--scaling", arguments->scaling,
-      "Also measure time and memory of attention (forward, training and decoding), feed-forward, "
-      "norm and model at growing lengths");
+  command->add_flag("--scaling", arguments->scaling,
+                    "Also measure time and memory of attention (forward, training and decoding), "
+                    "feed-forward, norm and model at growing lengths");
   command
       ->add_option("--longest", arguments->longest,
                    "With --scaling: measure lengths up to N, however long it takes")

@@ -19,6 +19,7 @@
 
 #include "apps/console/commands.h"
 #include "apps/console/completion.h"
+#include "apps/console/help.h"
 #include "apps/console/show_error.h"
 #include "apps/console/usage_problem.h"
 #include "base/adaptive_waits.h"
@@ -46,11 +47,6 @@ std::string too_little_memory(const std::string& shortage) {
 // The first line of a message that may contain a stack trace.
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
-int report(const std::string& message, int code) {
-  show_error(message);
-  return code;
-}
-
 // Opens /dev/null in place of a closed standard stream, in a mode in which every use fails. Otherwise the
 // next opened file would get the stream's number and everything that is printed.
 void reserve_standard_streams() {
@@ -76,6 +72,7 @@ int command_line(int argc, char** argv) {
   const std::string name = argc > 0 ? std::filesystem::path(argv[0]).filename().string() : "zoo";
   CLI::App app{"Train, generate from and compare transformers.", name};
   app.require_subcommand(1);
+  wrap_help(app);
   app.get_formatter()->label("REQUIRED", "(required)");
   app.get_formatter()->label("Excludes", "not with");
   bool debug = false;
@@ -102,12 +99,17 @@ int command_line(int argc, char** argv) {
   add_tokenizer(app);
   add_doctor(app, exit_code);
   add_completion(app);
+  const auto versions = fmt::format("transformer-zoo {} (LibTorch {})", version(), TORCH_VERSION);
+  add_help(app, versions);
   // The last two are declared last, so that commands do not inherit them.
   app.set_help_all_flag("--help-all", "Help of every command");
-  app.set_version_flag("--version", fmt::format("transformer-zoo {} (LibTorch {})", version(), TORCH_VERSION),
-                       "The versions of this program and of LibTorch");
+  app.set_version_flag("--version", versions, "The versions of this program and of LibTorch");
   refuse_values_of_flags(app);
 
+  const auto report = [&debug](const std::string& message, int code) {
+    show_error(message, debug ? ErrorLength::whole : ErrorLength::one_line);
+    return code;
+  };
   try {
     try {
       if (argc <= 1) throw CLI::CallForHelp();

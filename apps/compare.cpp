@@ -20,6 +20,7 @@
 
 #include "apps/console/commands.h"
 #include "apps/console/options.h"
+#include "apps/console/shell_word.h"
 #include "base/device.h"
 #include "base/error.h"
 #include "base/process.h"
@@ -48,23 +49,12 @@ struct CompareArguments {
   std::string device = "auto";
 };
 
-/// Quotes a word for a shell.
-std::string quoted(const std::string& word) {
-  const bool plain = !word.empty() && word.find_first_not_of(
-                                          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                          "0123456789_-./=:,+@") == word.npos;
-  if (plain) return word;
-  std::string result = "'";
-  for (const char c : word) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return result + "'";
-}
-
 std::string command_line(const CompareArguments& arguments) {
   std::string command = "zoo compare";
-  for (const auto& target : arguments.targets) command += " " + quoted(target.string());
-  for (const auto& text : arguments.overrides) command += " --set " + quoted(text);
-  for (const auto& file : arguments.data) command += " --data " + quoted(file);
-  if (!arguments.budget.empty()) command += " --budget " + quoted(arguments.budget);
+  for (const auto& target : arguments.targets) command += " " + shell_word(target.string());
+  for (const auto& text : arguments.overrides) command += " --set " + shell_word(text);
+  for (const auto& file : arguments.data) command += " --data " + shell_word(file);
+  if (!arguments.budget.empty()) command += " --budget " + shell_word(arguments.budget);
   if (arguments.seeds) command += fmt::format(" --seeds {}", *arguments.seeds);
   if (arguments.match) command += fmt::format(" --match {}", name_of(*arguments.match));
   return command;

@@ -17,12 +17,14 @@
 #include "apps/console/commands.h"
 #include "apps/console/options.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "checkpoints/stored_model.h"
 #include "experiments/load_experiment.h"
 #include "experiments/own_text.h"
 #include "io/config/config_file.h"
 #include "io/config/config_reference.h"
 #include "io/config/find_config.h"
+#include "io/config/usual_names.h"
 #include "io/files.h"
 #include "tasks/experiment.h"
 
@@ -61,14 +63,36 @@ void list_configs() {
   }
 }
 
-/// The part of the reference about `word`, if that is a key and no configuration.
-std::optional<std::string> reference_of(const std::filesystem::path& word) {
+/// The key that somebody means who writes `word`, if one is near.
+std::optional<std::string> key_near(const std::string& word) {
+  if (const auto usual = key_called(word)) return std::string(*usual);
+  std::vector<std::string> keys, last_words;
+  for (const auto& value : flatten(Experiment())) {
+    keys.push_back(value.key);
+    last_words.push_back(value.key.substr(value.key.rfind('.') + 1));
+  }
+  if (auto key = nearest(word, keys)) return key;
+  const auto last = nearest(word, last_words);
+  return last ? std::optional(
+                    keys[static_cast<size_t>(std::ranges::find(last_words, *last) - last_words.begin())])
+              : std::nullopt;
+}
+
+/// The part of the reference about `word`, if that is a key and no configuration. Throws UsageError if it is
+/// neither, but near to a key.
+std::optional<std::string> reference_of(const std::string& word) {
   try {
-    find_config(word.string());
+    find_config(word);
     return std::nullopt;
-  } catch (const ConfigError&) {
-    auto text = reference_of_key<Experiment>(word.string());
-    return text.empty() ? std::nullopt : std::optional(std::move(text));
+  } catch (const ConfigError& error) {
+    auto text = reference_of_key<Experiment>(word);
+    if (!text.empty()) return text;
+    const bool is_path = word.find('/') != word.npos || word.ends_with(".yaml") || word.ends_with(".yml");
+    const bool has_advice = std::string_view(error.what()).find("did you mean") != std::string_view::npos;
+    const auto key = is_path || has_advice ? std::nullopt : key_near(word);
+    if (!key) return std::nullopt;
+    throw UsageError(fmt::format(
+        "there is neither a key nor a configuration '{}'; did you mean the key '{}'?", excerpt(word), *key));
   }
 }
 
@@ -82,7 +106,7 @@ void show_config(const ConfigArguments& arguments) {
   }
   const auto& path = arguments.files.front();
   if (arguments.files.size() == 1 && arguments.overrides.empty() && !std::filesystem::exists(path)) {
-    if (const auto text = reference_of(path)) {
+    if (const auto text = reference_of(path.string())) {
       std::cout << *text;
       return;
     }
@@ -110,15 +134,14 @@ void show_config(const ConfigArguments& arguments) {
 
 void add_config(CLI::App& app) {
   const auto arguments = std::make_shared<ConfigArguments>();
-  auto* command = app.add_subcommand("config",
-                                     "Show every key of a configuration with its default and meaning, or "
-                                     "those of KEY; all values of CONFIG; "
-                                     "or the configuration that zoo train chooses for TEXT");
+  auto* command =
+      app.add_subcommand("config",
+                         "Show every key of a configuration with its default and meaning, or those of KEY; "
+                         "all values of CONFIG; or the configuration that zoo train chooses for TEXT");
   command
-      ->add_option(
-          "CONFIG|TEXT|KEY", arguments->files,
-          "A configuration (a file, or a name such as gpt2), the directory of a run, text files, or a "
-          "key such as training.optimizer or lr")
+      ->add_option("CONFIG|TEXT|KEY", arguments->files,
+                   "A configuration (a file, or a name such as gpt2), the directory of a run, text files, or "
+                   "a key such as training.optimizer or lr")
       ->type_name("PATH");
   command->add_flag("--list", arguments->lists, "List the configurations that come with the program");
   add_overrides(*command, arguments->overrides);

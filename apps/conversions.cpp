@@ -73,6 +73,7 @@ struct ConversionArguments {
   std::filesystem::path from, to, base;
   std::optional<ExportedType> type;
   bool only_adapter = false, json = false;
+  std::string checkpoint = {};
 };
 
 void import_directory(const ConversionArguments& arguments) {
@@ -92,9 +93,10 @@ void import_directory(const ConversionArguments& arguments) {
 }
 
 void export_model(const ConversionArguments& arguments) {
-  note_large_weights(arguments.from);
+  const auto from = with_checkpoint(arguments.from, arguments.checkpoint);
+  note_large_weights(from);
   const bool is_adapter = arguments.only_adapter;
-  const auto kind = export_run(arguments.from, arguments.to,
+  const auto kind = export_run(from, arguments.to,
                                {.type = arguments.type,
                                 .part = is_adapter ? ExportedPart::adapter : ExportedPart::model,
                                 .base = arguments.base});
@@ -175,6 +177,7 @@ void add_export(CLI::App& app) {
   command->add_flag("--adapter", arguments->only_adapter,
                     "Only the adapters of training.lora and what else was trained, for the library PEFT: "
                     "PeftModel.from_pretrained(BASE, DIRECTORY)");
+  add_checkpoint(*command, arguments->checkpoint);
   add_base(*command, arguments->base);
   add_json(*command, arguments->json);
   command->callback([arguments] { export_model(*arguments); });

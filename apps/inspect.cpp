@@ -53,7 +53,7 @@ ModelPurpose purpose_of(const Experiment& experiment) {
   const auto purpose = can_tell ? type.purpose(experiment, vocab_size) : std::nullopt;
   if (purpose) return *purpose;
   if (const auto note = learning_note(experiment)) std::cerr << *note << '\n';
-  return make_task(experiment)->purpose();
+  return task_of_new_run(experiment)->purpose();
 }
 
 // 124439808 → "124,439,808"

@@ -22,38 +22,19 @@
 #include "apps/console/token_ids.h"
 #include "apps/use/render_chat.h"
 #include "base/error.h"
-#include "base/text.h"
 #include "interop/stored_texts.h"
 #include "io/files.h"
 #include "io/json_document.h"
 #include "tasks/preparation.h"
 #include "text/corpus.h"
+#include "tokenizers/tokenizer_file.h"
 
 namespace zoo {
 namespace {
 
-/// The enumerator with this name. Throws UsageError if there is none.
-template <NamedEnum E>
-E parse_name(std::string_view option, const std::string& name) {
-  const auto names = config_names(E{});
-  const auto found = std::ranges::find(names, name);
-  if (found != names.end()) return static_cast<E>(found - names.begin());
-  throw UsageError(
-      fmt::format("{}: '{}' is not one of {}", option, excerpt(name, 40), fmt::join(names, ", ")));
-}
-
 nlohmann::ordered_json special_json(const SpecialTokens& special) {
   auto json = nlohmann::ordered_json::object();
-  const auto add = [&](const char* name, int64_t id) {
-    if (id >= 0) json[name] = id;
-  };
-  add("pad", special.pad);
-  add("unk", special.unk);
-  add("bos", special.bos);
-  add("eos", special.eos);
-  add("mask", special.mask);
-  add("cls", special.cls);
-  add("sep", special.sep);
+  for (const auto& [name, id] : named_ids(special)) json[std::string(name)] = id;
   return json;
 }
 
@@ -77,8 +58,9 @@ void for_each_line(const std::function<void(const std::string&)>& use) {
 struct TrainTokenizerArguments {
   std::vector<std::filesystem::path> files;
   std::filesystem::path out;
-  std::string type, model, documents, normalization;
   TokenizerConfig config;
+  DocumentSplit documents = DocumentSplit::none;
+  TextNormalization normalization = TextNormalization::none;
   bool byte_fallback = true, no_special = false, json = false;
 };
 
@@ -87,19 +69,17 @@ DataConfig corpus_of(const TrainTokenizerArguments& arguments) {
   DataConfig corpus;
   for (const auto& file : arguments.files) corpus.train.push_back(std::filesystem::absolute(file).string());
   corpus.valid = corpus.train;
-  corpus.documents = parse_name<DocumentSplit>("--documents", arguments.documents);
+  corpus.documents = arguments.documents;
   return corpus;
 }
 
 void train_tokenizer(const TrainTokenizerArguments& arguments) {
   auto config = arguments.config;
-  config.type = parse_name<TokenizerKind>("--type", arguments.type);
   if (config.type == TokenizerKind::hub)
     throw UsageError(
         "--type: a tokenizer of the Hub is not trained here: take char, byte, sentencepiece, bpe or "
         "wordpiece");
-  config.model = parse_name<SentencePieceModel>("--model", arguments.model);
-  config.normalization = parse_name<TextNormalization>("--normalization", arguments.normalization);
+  config.normalization = arguments.normalization;
   config.byte_fallback = arguments.byte_fallback;
   const auto corpus = corpus_of(arguments);
   if (const auto note = learning_note(config, corpus)) std::cerr << *note << '\n';
@@ -117,57 +97,59 @@ void train_tokenizer(const TrainTokenizerArguments& arguments) {
   }
   if (arguments.json) {
     print_json({{"path", arguments.out.string()},
-                {"type", arguments.type},
+                {"type", name_of(config.type)},
                 {"vocab_size", tokenizer->vocab_size()},
                 {"special", special_json(tokenizer->special())}});
   } else {
-    std::cout << fmt::format("{}: {} tokenizer, {} tokens\n", arguments.out.string(), arguments.type,
+    std::cout << fmt::format("{}: {} tokenizer, {} tokens\n", arguments.out.string(), name_of(config.type),
                              tokenizer->vocab_size());
   }
 }
 
 void add_train_tokenizer(CLI::App& app) {
   const auto arguments = std::make_shared<TrainTokenizerArguments>();
-  arguments->type = name_of(arguments->config.type);
-  arguments->model = name_of(arguments->config.model);
-  arguments->documents = name_of(DocumentSplit::none);
-  arguments->normalization = name_of(TextNormalization::none);
+  auto& config = arguments->config;
   auto* command = app.add_subcommand("train", "Make a vocabulary from text files");
+  const auto add_name = [&]<class E>(const char* option, E& value, const char* help, const char* what) {
+    command->add_option(option, value, help)
+        ->transform(one_of<E>())
+        ->option_text(fmt::format("{} [{}]", what, name_of(value)));
+  };
   command->add_option("FILE", arguments->files, "Text files (UTF-8)")->type_name("")->required();
   command->add_option("--out", arguments->out, "Directory to write tokenizer.json and tokenizer.model to")
       ->type_name("DIR")
       ->required();
-  command->add_option("--type", arguments->type, "char, byte, sentencepiece, bpe (of bytes) or wordpiece")
-      ->type_name("TYPE")
-      ->capture_default_str();
-  command->add_option("--vocab-size", arguments->config.vocab_size, "Tokens (sentencepiece, bpe, wordpiece)")
+  add_name("--type", config.type, "char, byte, sentencepiece, bpe (of bytes) or wordpiece", "TYPE");
+  command->add_option("--vocab-size", config.vocab_size, "Tokens (sentencepiece, bpe, wordpiece)")
       ->check(whole_number(8, 1000000))
-      ->option_text(fmt::format("N={}", arguments->config.vocab_size));
-  command->add_option("--model", arguments->model, "unigram or bpe (sentencepiece)")
-      ->type_name("MODEL")
-      ->capture_default_str();
+      ->option_text(fmt::format("N={}", config.vocab_size));
+  add_name("--model", config.model, "unigram or bpe (sentencepiece)", "MODEL");
   command
-      ->add_option("--character-coverage", arguments->config.character_coverage,
+      ->add_option("--character-coverage", config.character_coverage,
                    "Share of the text's characters that get their own token (sentencepiece)")
       ->check(number(0.98, 1))
-      ->option_text(fmt::format("P={}", arguments->config.character_coverage));
-  command
-      ->add_option("--documents", arguments->documents,
-                   "none, line, blank_line or percent: where texts end, as data.documents; line breaks "
-                   "within texts get a token")
-      ->type_name("SPLIT")
-      ->capture_default_str();
-  command
-      ->add_option("--normalization", arguments->normalization,
-                   "none or nfkc, as data.tokenizer has it (sentencepiece)")
-      ->type_name("TYPE")
-      ->capture_default_str();
+      ->option_text(fmt::format("P={}", config.character_coverage));
+  add_name("--documents", arguments->documents,
+           "none, line, blank_line or percent: where texts end, as data.documents; line breaks within texts "
+           "get a token",
+           "SPLIT");
+  add_name("--normalization", arguments->normalization,
+           "none or nfkc, as data.tokenizer has it (sentencepiece)", "TYPE");
   command->add_flag("--byte-fallback,!--no-byte-fallback", arguments->byte_fallback,
                     "Bytes or <unk> for characters without a token (sentencepiece; default: bytes)");
-  command->add_flag("--lowercase", arguments->config.lowercase, "Convert the text to lower case first");
+  command->add_flag("--lowercase", config.lowercase, "Convert the text to lower case first");
   command->add_flag("--no-special", arguments->no_special, "No special tokens (<pad>, <bos>, <eos>, …)");
   add_json(*command, arguments->json);
   command->callback([arguments] { train_tokenizer(*arguments); });
+}
+
+/// The tokenizer that a subcommand uses.
+void add_source(CLI::App& command, std::filesystem::path& dir) {
+  command
+      .add_option("RUN|DIR", dir,
+                  "A run, a directory with a tokenizer of the Hugging Face Hub, or a GGUF file")
+      ->type_name("DIR")
+      ->required();
 }
 
 // ---- encode
@@ -213,11 +195,7 @@ void encode(const EncodeArguments& arguments) {
 void add_encode(CLI::App& app) {
   const auto arguments = std::make_shared<EncodeArguments>();
   auto* command = app.add_subcommand("encode", "Token ids of a text, or of each line of standard input");
-  command
-      ->add_option("RUN|DIR", arguments->dir,
-                   "A run, a directory with a tokenizer of the Hugging Face Hub, or a GGUF file")
-      ->type_name("DIR")
-      ->required();
+  add_source(*command, arguments->dir);
   command->add_option("--text", arguments->text, "The text")->type_name("TEXT");
   command->add_flag("--offsets", arguments->offsets,
                     "Where each token stands in the text: code points, from and up to but not including");
@@ -266,11 +244,7 @@ void decode(const DecodeArguments& arguments) {
 void add_decode(CLI::App& app) {
   const auto arguments = std::make_shared<DecodeArguments>();
   auto* command = app.add_subcommand("decode", "Text of token ids, or of each line of ids on standard input");
-  command
-      ->add_option("RUN|DIR", arguments->dir,
-                   "A run, a directory with a tokenizer of the Hugging Face Hub, or a GGUF file")
-      ->type_name("DIR")
-      ->required();
+  add_source(*command, arguments->dir);
   command->add_option("--ids", arguments->ids, "The ids: 1,2,3")->type_name("IDS");
   add_base(*command, arguments->base);
   add_json(*command, arguments->json);

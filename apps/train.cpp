@@ -12,6 +12,7 @@
 
 #include "apps/console/commands.h"
 #include "apps/console/options.h"
+#include "apps/console/shell_word.h"
 #include "base/device.h"
 #include "base/error.h"
 #include "base/process.h"
@@ -95,13 +96,14 @@ void show_recipe(const TrainArguments& arguments, const TextRecipe& recipe) {
   const bool goes_on = arguments.resume || arguments.overwrite;
   if (!goes_on && is_run(run_path(recipe.experiment, arguments.out))) return;
   std::string names, source, options;
-  for (const auto& file : arguments.files) names += (names.empty() ? "" : " ") + excerpt(file.string(), 200);
+  for (const auto& file : arguments.files)
+    names += (names.empty() ? "" : " ") + shell_word(excerpt(file.string(), 200));
   for (const auto& override : arguments.overrides)
-    (override.starts_with("init_from=") ? source : options) += " --set " + override;
+    (override.starts_with("init_from=") ? source : options) += " --set " + shell_word(override);
+  const auto config = shell_word(recipe.name + ".yaml");
   std::cerr << names << ": " << summary_of(recipe)
-            << fmt::format(
-                   "The same as a configuration (zoo config {}{} > {}.yaml; zoo train {}.yaml{}):\n\n", names,
-                   source, recipe.name, recipe.name, options)
+            << fmt::format("The same as a configuration (zoo config {}{} > {}; zoo train {}{}):\n\n", names,
+                           source, config, config, options)
             << recipe.yaml << '\n';
 }
 
@@ -180,6 +182,16 @@ int run(const TrainArguments& arguments) {
   return result.end == TrainEnd::interrupted && !options.place ? signals.exit_code() : EXIT_SUCCESS;
 }
 
+/// Declares `flag`, a short form of --set KEY=VALUE.
+void add_short_form(CLI::App& command, const char* flag, const std::string& key, const char* value,
+                    std::vector<std::string>& overrides) {
+  command
+      .add_option_function<std::string>(
+          flag, [key, &overrides](const std::string& text) { overrides.push_back(key + "=" + text); },
+          fmt::format("The same as --set {}={}", key, value))
+      ->type_name(value);
+}
+
 }  // namespace
 
 void add_train(CLI::App& app, int& exit_code) {
@@ -193,6 +205,11 @@ void add_train(CLI::App& app, int& exit_code) {
       ->type_name("FILE")
       ->required();
   add_overrides(*command, arguments->overrides);
+  auto& overrides = arguments->overrides;
+  add_short_form(*command, "--steps", "training.steps", "N", overrides);
+  add_short_form(*command, "--lr", "training.optimizer.lr", "X", overrides);
+  add_short_form(*command, "--batch-size", "training.batch_size", "N", overrides);
+  add_short_form(*command, "--init-from", "init_from", "MODEL", overrides);
   command->add_option("--out", arguments->out, "Directory of the run; default: runs/NAME")->type_name("DIR");
   auto* resume =
       command->add_flag("--resume", arguments->resume, "Continue the run if it exists, otherwise start it");

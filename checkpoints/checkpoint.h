@@ -32,7 +32,7 @@ struct TrainingState {
   int64_t step = 0;  // optimiser steps done
   BatchPosition next_batch;
   int64_t tokens = 0;                // read so far
-  double flops = 0;                  // of forward and backward passes so far, see models/config/cost.h
+  double flops = 0;                  // of forward and backward passes so far, see layers/weights/cost.h
   double seconds = 0;                // duration of the training so far
   int64_t peak_memory_bytes = 0;     // of tensors so far, see base/tensor_memory.h
   int64_t peak_resident_bytes = 0;   // of the whole process, as the operating system counts

@@ -83,7 +83,7 @@ std::string export_adapter_of(const fs::path& run_dir, const fs::path& to, const
   };
   if (is_foreign(run_dir)) fail("is no run, so it has no adapters that were trained here");
   if (!options.base.empty()) fail("is no adapter of PEFT, so it has no --base");
-  const auto experiment = read_run_experiment(run_dir);
+  const auto experiment = read_stored_experiment(run_dir);
   if (!experiment.training.lora) fail("was trained without training.lora, so it has no adapters");
   if (!experiment.init_from) fail("has no init_from, so there is no base that its adapters change");
   if (is_gguf_name(to)) fail("adapters are written to a directory: give a name without .gguf");

@@ -25,14 +25,8 @@
 namespace zoo {
 namespace {
 
-/// The model that `init_from` names.
-struct Source {
-  std::filesystem::path dir;
-  StoredModel model;
-
-  const Experiment& experiment() const { return model.task->experiment(); }
-  const Vocabulary& vocabulary() const { return model.task->vocabulary(); }
-};
+const Experiment& experiment_of(const InitialModel& source) { return source.model.task->experiment(); }
+const Vocabulary& vocabulary_of(const InitialModel& source) { return source.model.task->vocabulary(); }
 
 [[noreturn]] void fail(const std::string& problem) {
   throw ConfigError(fmt::format("init_from: {}", problem));
@@ -58,8 +52,8 @@ Experiment resolved(Experiment experiment) {
   return experiment;
 }
 
-void check_agreement(const Experiment& experiment, const Source& source) {
-  const auto here = flatten(resolved(experiment)), there = flatten(resolved(source.experiment()));
+void check_agreement(const Experiment& experiment, const InitialModel& source) {
+  const auto here = flatten(resolved(experiment)), there = flatten(resolved(experiment_of(source)));
   for (const auto& [key, value] : here) {
     if (may_change(key)) continue;
     const auto other = std::ranges::find(there, key, &ConfigValue::key);
@@ -69,13 +63,13 @@ void check_agreement(const Experiment& experiment, const Source& source) {
   }
 }
 
-void check_special_tokens(const Experiment& experiment, const Source& source) {
+void check_special_tokens(const Experiment& experiment, const InitialModel& source) {
   const auto& type = task_type(experiment);
   if (!type.needs_tokenizer()) return;
-  if (!source.vocabulary().tokenizer) fail(fmt::format("{} has no tokenizer", source.dir.string()));
+  if (!vocabulary_of(source).tokenizer) fail(fmt::format("{} has no tokenizer", source.dir.string()));
   if (!type.requires_special_tokens(experiment)) return;
   // A foreign encoder has a vocabulary without eos. A foreign decoder has one without cls.
-  const auto& special = source.vocabulary().tokenizer->special();
+  const auto& special = vocabulary_of(source).tokenizer->special();
   const bool frames = type.layout && type.layout(experiment) == TextLayout::cls_tokens_sep;
   if (frames ? special.cls >= 0 && special.sep >= 0 : special.eos >= 0) return;
   fail(
@@ -85,8 +79,8 @@ void check_special_tokens(const Experiment& experiment, const Source& source) {
 }
 
 /// The run whose weights a model takes must have them in one file.
-void require_merged(const Source& source) {
-  if (!source.experiment().training.lora) return;
+void require_merged(const InitialModel& source) {
+  if (!experiment_of(source).training.lora) return;
   fail(fmt::format("{} has adapters (training.lora): merge them into its weights first, with merge_run()",
                    source.dir.string()));
 }
@@ -97,21 +91,6 @@ std::optional<std::filesystem::path> source_dir(const Experiment& experiment) {
     std::error_code ignored;
     return std::filesystem::exists(path, ignored);
   });
-}
-
-Source open_source(const Experiment& experiment) {
-  const auto dir = source_dir(experiment);
-  if (!dir)
-    fail(fmt::format("{}: no such run{}", experiment.init_from->text, places_of(*experiment.init_from)));
-  try {
-    Source source{.dir = *dir, .model = open_stored_model(*dir)};
-    require_merged(source);
-    check_agreement(experiment, source);
-    check_special_tokens(experiment, source);
-    return source;
-  } catch (const CheckpointError& error) {
-    fail(error.what());
-  }
 }
 
 bool is_classifier(std::string_view parameter) { return parameter.starts_with("head.classifier."); }
@@ -155,16 +134,31 @@ void check_adapted(const torch::nn::Module& model, const std::vector<std::string
 
 }  // namespace
 
-Vocabulary initial_vocabulary(const Experiment& experiment) {
-  if (!experiment.init_from) return {};
-  const auto source = open_source(experiment);
-  auto vocabulary = source.vocabulary();
+std::optional<InitialModel> open_initial_model(const Experiment& experiment) {
+  if (!experiment.init_from) return std::nullopt;
+  const auto dir = source_dir(experiment);
+  if (!dir)
+    fail(fmt::format("{}: no such run{}", experiment.init_from->text, places_of(*experiment.init_from)));
+  try {
+    InitialModel source{.dir = *dir, .model = open_stored_model(*dir)};
+    require_merged(source);
+    check_agreement(experiment, source);
+    check_special_tokens(experiment, source);
+    return source;
+  } catch (const CheckpointError& error) {
+    fail(error.what());
+  }
+}
+
+Vocabulary initial_vocabulary(const std::optional<InitialModel>& source) {
+  if (!source) return {};
+  auto vocabulary = vocabulary_of(*source);
   vocabulary.labels.clear();  // the classes are those of the new data
   return vocabulary;
 }
 
-std::unique_ptr<Task> make_task(const Experiment& experiment) {
-  return open_task(experiment, initial_vocabulary(experiment));
+std::unique_ptr<Task> task_of_new_run(const Experiment& experiment) {
+  return task_with_vocabulary(experiment, initial_vocabulary(open_initial_model(experiment)));
 }
 
 std::optional<std::string> initial_weights_note(const Experiment& experiment) {
@@ -172,17 +166,16 @@ std::optional<std::string> initial_weights_note(const Experiment& experiment) {
   return dir ? weights_note(*dir) : std::nullopt;
 }
 
-std::string load_initial_weights(const Experiment& experiment, const Task& task, Model& model) {
-  const auto source = open_source(experiment);
+std::string load_initial_weights(const InitialModel& source, const Task& task, Model& model) {
   // If this run was killed before its first checkpoint, it already has a vocabulary.
-  if (source.vocabulary().tokenizer &&
-      source.vocabulary().tokenizer->fingerprint() != task.tokenizer().fingerprint()) {
+  if (vocabulary_of(source).tokenizer &&
+      vocabulary_of(source).tokenizer->fingerprint() != task.tokenizer().fingerprint()) {
     fail(
         fmt::format("{} has another vocabulary than when this run was started: train anew with "
                     "ExistingRun::replace",
                     source.dir.string()));
   }
-  const bool same_classes = source.vocabulary().labels == task.vocabulary().labels;
+  const bool same_classes = vocabulary_of(source).labels == task.vocabulary().labels;
   const TensorSource& file = *source.model.tensors;
   const auto path = file.place();
 
@@ -225,7 +218,7 @@ std::string load_initial_weights(const Experiment& experiment, const Task& task,
       fmt::format("starts from {}: {} of {} tensors", path, found.size(), found.size() + fresh.size());
   if (!fresh.empty()) text += fmt::format("; new: {}", modules_of(fresh));
   const bool new_classes = std::ranges::any_of(fresh, is_classifier);
-  if (const auto why = difference_of(source.vocabulary().labels, task.vocabulary().labels);
+  if (const auto why = difference_of(vocabulary_of(source).labels, task.vocabulary().labels);
       new_classes && !why.empty())
     text += fmt::format(" ({})", why);
   std::vector<std::string> left;

@@ -26,8 +26,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The dense maps of sentence vectors.
-constexpr const char* kDenseFile = "dense.safetensors";
+// The entries of a run's directory that hold its vocabulary, besides the tokenizer's.
+constexpr const char *kLabelsFile = "labels.json", *kPixelsFile = "pixels.json",
+                     *kDenseFile = "dense.safetensors",  // the dense maps of sentence vectors
+                         *kForeignDirectory = "hub";     // small files of the model that this one came from
 
 std::vector<std::string> read_labels(const fs::path& path) {
   try {
@@ -75,8 +77,9 @@ std::unique_ptr<Task> task_over(const std::vector<std::string>& files, const Tas
   Experiment experiment = task.experiment();
   auto& data = experiment.data;
   data.test.assign(files.begin(), files.end());
-  if (is_table(files.front())) follow_columns(columns_of_table(data_path(data.test.front())), task, data);
-  return open_task(experiment, task.vocabulary());
+  if (is_table(files.front()))
+    follow_columns(open_table(data_path(data.test.front()))->columns(), task, data);
+  return task_with_vocabulary(experiment, task.vocabulary());
 }
 
 }  // namespace
@@ -109,7 +112,7 @@ Experiment read_run_experiment(const fs::path& dir) {
           fmt::format("{}: neither a run nor a model that is read: {}", dir.string(), *other));
     throw CheckpointError(fs::exists(dir, ignored)
                               ? fmt::format("{}: not a run: there is no config.yaml in it", dir.string())
-                              : fmt::format("{}: no such run; zoo train makes one", dir.string()));
+                              : fmt::format("{}: no such run; {}", dir.string(), how_to_get_model(dir)));
   }
   return load_complete_experiment(dir / "config.yaml");
 }
@@ -117,45 +120,59 @@ Experiment read_run_experiment(const fs::path& dir) {
 Vocabulary read_run_vocabulary(const fs::path& dir, const TaskType& type) {
   Vocabulary vocabulary;
   if (type.needs_tokenizer() || is_there(dir / "tokenizer.json")) vocabulary.tokenizer = load_tokenizer(dir);
-  if (is_there(dir / "labels.json")) vocabulary.labels = read_labels(dir / "labels.json");
-  if (is_there(dir / "pixels.json")) vocabulary.pixels = read_pixels(dir / "pixels.json");
+  if (is_there(dir / kLabelsFile)) vocabulary.labels = read_labels(dir / kLabelsFile);
+  if (is_there(dir / kPixelsFile)) vocabulary.pixels = read_pixels(dir / kPixelsFile);
   if (is_there(dir / kDenseFile)) {
     const SafetensorsFile file(dir / kDenseFile);
     for (const auto& name : file.names()) vocabulary.dense.emplace(name, file.tensor(name).to(torch::kFloat));
   }
-  if (has_subdirectory(dir / "hub")) vocabulary.foreign_files = other_small_files(dir / "hub");
+  if (has_subdirectory(dir / kForeignDirectory))
+    vocabulary.foreign_files = other_small_files(dir / kForeignDirectory);
   return vocabulary;
 }
 
 void write_run_vocabulary(const fs::path& dir, const Vocabulary& vocabulary) {
   if (vocabulary.tokenizer) vocabulary.tokenizer->save(dir);
-  if (!vocabulary.foreign_files.empty()) make_subdirectory(dir / "hub");
+  if (!vocabulary.foreign_files.empty()) make_subdirectory(dir / kForeignDirectory);
   for (const auto& [name, content] : vocabulary.foreign_files) {
-    make_subdirectory((dir / "hub" / name).parent_path());
-    write_file_atomically(dir / "hub" / name, content);
+    make_subdirectory((dir / kForeignDirectory / name).parent_path());
+    write_file_atomically(dir / kForeignDirectory / name, content);
   }
   if (!vocabulary.dense.empty()) save_safetensors(dir / kDenseFile, vocabulary.dense);
   if (!vocabulary.labels.empty()) {
-    write_file_atomically(dir / "labels.json", json_text(nlohmann::json(vocabulary.labels), 2) + "\n");
+    write_file_atomically(dir / kLabelsFile, json_text(nlohmann::json(vocabulary.labels), 2) + "\n");
   }
   if (vocabulary.pixels) {
     const nlohmann::ordered_json pixels{{"mean", vocabulary.pixels->mean},
                                         {"deviation", vocabulary.pixels->deviation}};
-    write_file_atomically(dir / "pixels.json", json_text(pixels, 2) + "\n");
+    write_file_atomically(dir / kPixelsFile, json_text(pixels, 2) + "\n");
   }
 }
 
-fs::path run_weights(const fs::path& dir) {
-  constexpr auto names = std::to_array<const char*>({"model.safetensors", "adapter.safetensors"});
-  for (const char* name : names) {
+bool is_vocabulary_name(std::string_view name) {
+  return name.starts_with("tokenizer.") || name == kLabelsFile || name == kPixelsFile || name == kDenseFile ||
+         name == kForeignDirectory;
+}
+
+namespace {
+
+/// The file of weights in a run or a checkpoint.
+std::optional<fs::path> find_weights(const fs::path& dir) {
+  for (const char* name : {"model.safetensors", "adapter.safetensors"}) {
     if (is_there(dir / name)) return dir / name;
   }
-  if (const auto checkpoint = newest_checkpoint(dir)) {
-    for (const char* name : names) {
-      if (is_there(*checkpoint / name)) return *checkpoint / name;
-    }
-    return *checkpoint / names.front();
-  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+fs::path weights_in(const fs::path& checkpoint) {
+  return find_weights(checkpoint).value_or(checkpoint / "model.safetensors");
+}
+
+fs::path run_weights(const fs::path& dir) {
+  if (auto weights = find_weights(dir)) return *weights;
+  if (const auto checkpoint = newest_checkpoint(dir)) return weights_in(*checkpoint);
   throw CheckpointError(
       fmt::format("{}: no weights yet: neither model.safetensors nor a checkpoint", dir.string()));
 }
@@ -182,10 +199,10 @@ Run Run::open(const fs::path& dir, c10::Device device, std::optional<WeightForma
               const fs::path& base) {
   auto stored = open_stored_model(dir, base);
   Run run;
-  run.dir_ = dir;
+  run.dir_ = run_of_checkpoint(dir).value_or(dir);
   run.weights_ = stored.tensors->place();
   run.task_ = std::move(stored.task);
-  run.model_ = build_model(run.experiment(), *run.task_);
+  run.model_ = uninitialized_model(run.experiment(), *run.task_);
   const auto format = weights.value_or(run.experiment().generation.weights);
   if (device.is_cpu()) {
     load_weights(*stored.tensors, *run.model_, format);

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <c10/core/Device.h>
@@ -36,10 +37,15 @@ Experiment read_run_experiment(const std::filesystem::path& dir);
 Vocabulary read_run_vocabulary(const std::filesystem::path& dir, const TaskType& type);
 /// Writes them. Throws SystemError.
 void write_run_vocabulary(const std::filesystem::path& dir, const Vocabulary& vocabulary);
+/// Whether write_run_vocabulary() may make an entry of this name in the run's directory.
+bool is_vocabulary_name(std::string_view name);
 
 /// The file with the best weights of a run, RUN/model.safetensors or, with adapters, RUN/adapter.safetensors;
 /// while there is none, the weights of the newest checkpoint. Throws CheckpointError.
 std::filesystem::path run_weights(const std::filesystem::path& dir);
+
+/// The weights of one of its checkpoints.
+std::filesystem::path weights_in(const std::filesystem::path& checkpoint);
 
 /// Writes a run that was not trained itself: configuration, vocabulary, and weights, with adapters also their
 /// base. The directory appears when it is complete. Throws SystemError.

@@ -75,8 +75,12 @@ fs::path resolved(const fs::path& path) {
   return full.has_filename() ? full : full.parent_path();
 }
 
-/// Whether a directory is missing, is empty, or holds only the remains of a run that died at once: files that
-/// are written before config.yaml.
+/// Whether a beginning run may make an entry of this name before config.yaml.
+bool is_of_beginning(const std::string& name) {
+  return name == kLockFile || name == kNoCheckpointYet || is_vocabulary_name(name) || is_temporary(name);
+}
+
+/// Whether a directory is missing, is empty, or holds only the remains of a run that died at once.
 bool is_free(const fs::path& path) {
   std::error_code error;
   if (!is_there(path)) return true;
@@ -86,8 +90,7 @@ bool is_free(const fs::path& path) {
     const std::string name = at->path().filename();
     empty = false;
     locked = locked || name == kLockFile;
-    strange = strange || !(name == kLockFile || name == kNoCheckpointYet || name.starts_with("tokenizer.") ||
-                           name == "labels.json" || name == "pixels.json" || is_temporary(name));
+    strange = strange || !is_of_beginning(name);
   }
   return !error && (empty || (locked && !strange));
 }
@@ -134,6 +137,8 @@ RunDirectory::RunDirectory(const Experiment& experiment, const fs::path& path, E
       path_(path),
       replaced_(resolved(path_) += ".before-overwrite"),
       existing_(existing) {
+  // Whatever another process has written so far, it is what there is to say.
+  if (FileLock::is_held(path_ / kLockFile)) lock();
   resumes();  // throws before anything is made
   made_ = make_directory(path_);
   lock_ = lock();

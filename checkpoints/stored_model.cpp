@@ -1,6 +1,8 @@
 #include "checkpoints/stored_model.h"
 
 #include <algorithm>
+#include <ranges>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -13,6 +15,7 @@
 #include "data/directory.h"
 #include "interop/foreign_files.h"
 #include "interop/foreign_model.h"
+#include "io/config/find_config.h"
 #include "io/file_kind.h"
 #include "io/files.h"
 #include "io/joined_tensors.h"
@@ -85,13 +88,13 @@ void check_special_tokens(const fs::path& dir, const Task& task) {
   }
 }
 
-StoredModel open_run_files(const fs::path& dir) {
+/// `path`: the weights, or those beside a base.
+StoredModel open_run_files(const fs::path& dir, const fs::path& path) {
   const auto experiment = read_run_experiment(dir);
   auto vocabulary = read_run_vocabulary(dir, task_type(experiment));
   check_labels(dir, experiment, vocabulary);
-  StoredModel model{.task = open_task(experiment, std::move(vocabulary)), .tensors = nullptr};
+  StoredModel model{.task = task_with_vocabulary(experiment, std::move(vocabulary)), .tensors = nullptr};
   check_special_tokens(dir, *model.task);
-  const auto path = run_weights(dir);
   model.tensors = std::make_shared<SafetensorsFile>(path);
   if (experiment.training.lora) {
     const auto base = std::make_shared<SafetensorsFile>(dir / kBaseFile);
@@ -130,6 +133,8 @@ int64_t bytes_of_weights(const fs::path& dir) {
     files = {dir};
   } else if (is_run(dir)) {
     files = {run_weights(dir), dir / kBaseFile};
+  } else if (const auto run = run_of_checkpoint(dir)) {
+    files = {weights_in(dir), *run / kBaseFile};
   } else {
     // The first kind that is there is read.
     for (const char* const kind : {".safetensors", ".bin"}) {
@@ -158,19 +163,89 @@ std::optional<std::string> weights_note(const fs::path& dir, int64_t least_bytes
   }
 }
 
+namespace {
+
+bool is_ascii_alnum(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
+/// The name on the Hub, with its owner, of a model whose configuration comes with the program.
+std::optional<std::string> published_as(const std::string& name) {
+  constexpr std::string_view before = "# Published as ";
+  const auto wanted = ascii_lower(name);
+  for (const auto& file : list_shipped_configs()) {
+    const auto text = read_file(file);
+    size_t begin = text.find(before);
+    if (begin == text.npos) continue;
+    begin += before.size();
+    const auto line = std::string_view(text).substr(begin, text.find('\n', begin) - begin);
+    for (const auto part :
+         std::views::split(line.substr(0, line.find_last_not_of('.') + 1), std::string_view(", "))) {
+      const std::string id(part.begin(), part.end());
+      const auto lower = ascii_lower(id);
+      if (lower == wanted || lower.ends_with("/" + wanted)) return id;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
 bool names_stored_model(const fs::path& path) { return has_directory(path) || is_file_of_weights(path); }
 
-bool is_stored_model(const fs::path& dir) { return is_run(dir) || is_foreign(dir); }
+std::string how_to_get_model(const fs::path& name) {
+  auto text = name.string();
+  if (text.ends_with('/')) text.pop_back();
+  const auto is_plain = [](char c) {
+    return is_ascii_alnum(c) || c == '-' || c == '_' || c == '.' || c == '/';
+  };
+  const auto n_slashes = std::ranges::count(text, '/');
+  const bool may_be_of_hub = !text.empty() && is_ascii_alnum(text.front()) && n_slashes <= 1 &&
+                             !text.starts_with("runs/") && std::ranges::all_of(text, is_plain);
+  const auto published = may_be_of_hub ? published_as(text) : std::nullopt;
+  if (!published && (!may_be_of_hub || n_slashes == 0)) return "zoo train makes one";
+  const auto id = published.value_or(text);
+  return fmt::format(
+      "zoo train makes a run; hf download {0} --local-dir {1} gets the model of the Hub, and so does "
+      "git clone https://huggingface.co/{0} {1}",
+      id, text);
+}
+
+std::optional<fs::path> run_of_checkpoint(const fs::path& dir) {
+  const auto path = dir.has_filename() ? dir : dir.parent_path();
+  const bool is_named_so = path.filename() == "last" || step_of(path);
+  if (!is_named_so || path.parent_path().filename() != "checkpoints" || !has_directory(path))
+    return std::nullopt;
+  const auto run = path.parent_path().parent_path();
+  return is_run(run.empty() ? "." : run) ? std::optional(run.empty() ? "." : run) : std::nullopt;
+}
+
+bool is_stored_model(const fs::path& dir) { return is_run(dir) || is_foreign(dir) || run_of_checkpoint(dir); }
 
 Experiment read_stored_experiment(const fs::path& dir) {
-  return is_foreign(dir) ? read_foreign_experiment(dir) : read_run_experiment(dir);
+  return is_foreign(dir) ? read_foreign_experiment(dir)
+                         : read_run_experiment(run_of_checkpoint(dir).value_or(dir));
 }
+
+namespace {
+
+/// The weights of a checkpoint of `run`. Throws CheckpointError if it is a link to somewhere else.
+fs::path checkpoint_weights(const fs::path& run, const fs::path& dir) {
+  const auto name = dir.has_filename() ? dir.filename() : dir.parent_path().filename();
+  const auto all = checkpoints_of(run);
+  const auto found = name == "last" ? all.begin() : std::ranges::find(all, name, &fs::path::filename);
+  if (found == all.end()) throw CheckpointError(fmt::format("{}: there is no such checkpoint", dir.string()));
+  return weights_in(*found);
+}
+
+}  // namespace
 
 StoredModel open_stored_model(const fs::path& dir, const fs::path& base) {
   if (!is_foreign(dir)) {
     if (!base.empty())
       throw UsageError(fmt::format("{}: is no adapter of PEFT, so it has no base", dir.string()));
-    return open_run_files(dir);
+    if (const auto run = run_of_checkpoint(dir)) return open_run_files(*run, checkpoint_weights(*run, dir));
+    return open_run_files(dir, run_weights(dir));
   }
   auto foreign = open_foreign(dir, base);
   return {.task = std::move(foreign.task), .tensors = std::move(foreign.tensors)};

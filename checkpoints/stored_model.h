@@ -25,7 +25,15 @@ struct StoredModel {
 /// file of weights, whatever is in it.
 bool names_stored_model(const std::filesystem::path& path);
 
-/// Whether `dir` holds one.
+/// What to do about a model that is not there: "zoo train makes one", or how to get `name` from the Hub if it
+/// is called as models there are.
+std::string how_to_get_model(const std::filesystem::path& name);
+
+/// The run that `dir` is a checkpoint of, if it is RUN/checkpoints/step-N or RUN/checkpoints/last. A
+/// checkpoint is opened as its run with other weights.
+std::optional<std::filesystem::path> run_of_checkpoint(const std::filesystem::path& dir);
+
+/// Whether `dir` holds a stored model.
 bool is_stored_model(const std::filesystem::path& dir);
 
 /// The configuration alone. Throws CheckpointError: the directory holds no model, or its configuration is

@@ -15,6 +15,7 @@
 #include "comparison/planning/kept_json.h"
 #include "comparison/runner.h"
 #include "comparison/size_fit.h"
+#include "comparison/unequal_machine.h"
 #include "costs/measure.h"
 #include "costs/speeds.h"
 #include "io/files.h"
@@ -85,7 +86,8 @@ class Collector {
     if (!measure()) return std::nullopt;
     auto& runs = results_.runs;
     const auto& metric = results_.metric;
-    const bool fair = plan_.fair();
+    if (const auto unequal = unequal_machine(plan_.budget, runs)) note(NoticeKind::budget, *unequal);
+    const bool fair = is_fair(results_.notices);
     compare_with_baselines(runs, metric, {.margin = plan_.settings.margin, .fair = fair});
     results_.power = power_of(runs);
     results_.sizes = size_fit(plan_, runs, metric);
@@ -315,10 +317,9 @@ class Collector {
   std::vector<Notice> notices() const {
     auto list = plan_.notices;
     if (const int64_t n_jobs = most_jobs(options_.dir); n_jobs > 1) {
-      list.push_back({NoticeKind::training,
-                      fmt::format("{} trainings ran at the same time: their seconds are not comparable "
-                                  "with a training that runs alone.",
-                                  n_jobs)});
+      list.push_back({NoticeKind::training, fmt::format("{} trainings ran at the same time: their seconds "
+                                                        "are not comparable with a training that runs alone.",
+                                                        n_jobs)});
     }
     return list;
   }

@@ -142,7 +142,7 @@ std::optional<Metrics> scores_at(int64_t length, const fs::path& run_dir, c10::D
                 const auto run = Run::open(run_dir, device);
                 Experiment other = run.experiment();
                 other.data.sequence_length = length;
-                const auto task = open_task(other, run.task().vocabulary());
+                const auto task = task_with_vocabulary(other, run.task().vocabulary());
                 const auto shape = pass_shape(task->batches(Split::valid).batch(0, 0));
                 if (shape.length + shape.decoder_length < length) return Json();
                 return Json(task->evaluate(run.model(), Split::valid));

@@ -371,7 +371,7 @@ Json results_json(const ComparisonResults& results) {
                    {"grid", grid_of(plan)},
                    {"seeds", distinct<int64_t>(plan, seeds)},
                    {"tuning", or_null(results.tuning)},
-                   {"fair", plan.fair()},
+                   {"fair", is_fair(results.notices)},
                    {"notices", results.notices},
                    {"differences", plan.differences},
                    {"power", or_null(results.power)},

@@ -81,10 +81,9 @@ bool is_done(const Job& job) {
 void write_config(const Job& job) {
   const auto text = dump_config(job.experiment);
   if (is_there(job.config) && read_file(job.config, Follow::nothing) != text) {
-    throw UsageError(
-        fmt::format("{} was trained with another configuration: give ExistingRun::replace or "
-                    "another CompareOptions::dir",
-                    job.run_dir.string()));
+    throw UsageError(fmt::format(
+        "{} was trained with another configuration: give ExistingRun::replace or another CompareOptions::dir",
+        job.run_dir.string()));
   }
   write_file_atomically(job.config, text);
 }

@@ -79,7 +79,9 @@ std::string size_finding(const std::optional<SizeFit>& sizes, bool fair) {
     needs.push_back(fmt::format("{}{} {}", sizes->variants[i], i == 1 ? " needs" : "",
                                 estimate_text(ratio.value, ratio.low, ratio.high, decimals_of(ratio))));
   }
-  if (needs.empty()) return "";
+  const auto& exponent = sizes->fit.shared_exponent;
+  const bool is_known = exponent.low && exponent.high && (*exponent.low > 0 || *exponent.high < 0);
+  if (needs.empty() || !is_known) return "";
   auto text = fmt::format("{} times the compute of {} for the same {}", fmt::join(needs, ", "),
                           sizes->variants[0], sizes->loss);
   if (const auto& p = sizes->fit.p_equal_exponents; p && *p < kSignificance)

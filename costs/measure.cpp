@@ -42,7 +42,7 @@ class TrainingSteps {
   TrainingSteps(Task& task, c10::Device device)
       : experiment_(task.experiment()),
         source_(task.batches(Split::train)),
-        learner_(experiment_, make_model(experiment_, task), task.objective(), alone_, device),
+        learner_(experiment_, initialized_model(experiment_, task), task.objective(), alone_, device),
         scale_(LossScale::for_precision(learner_.precision()).value) {
     if (experiment_.training.batch_size.is_auto()) learner_.fit_into_memory(task, {});
   }
@@ -218,7 +218,7 @@ Speed measure_speed(Task& task, c10::Device device, const MeasureOptions& option
   speed.train = measure_training(task, device, options);
 
   // A new model, because some training steps at an unsuitable learning rate might have made weights NaN.
-  const auto model = make_model(experiment, task);
+  const auto model = initialized_model(experiment, task);
   if (!model->generative() || model->generative()->reads_recordings() || !task.vocabulary().tokenizer)
     return speed;
   model->to(device);

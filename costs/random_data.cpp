@@ -236,7 +236,7 @@ RandomTask::RandomTask(const Experiment& experiment, const Vocabulary& known)
   random.data.valid = random.data.train;
   random.data.label_unit = type.labels_tokens ? LabelUnit::word : LabelUnit::automatic;
   if (random.data.documents != DocumentSplit::none) random.data.documents = DocumentSplit::line;
-  task_ = open_task(random, vocabulary);
+  task_ = task_with_vocabulary(random, vocabulary);
 }
 
 std::string RandomTask::description() const {

@@ -134,7 +134,7 @@ class ScalingMeter {
     const auto lengths = affordable_lengths(flops);
     auto config = config_;
     config.max_positions = std::max(config.max_positions, lengths.back());
-    const auto model = make_model(config, purpose_);
+    const auto model = initialized_model(config, purpose_);
     model->to(device_);
     model->eval();
     return measure({.part = ScalingPart::model, .order = model_order(), .lengths = lengths}, flops,

@@ -44,7 +44,7 @@ struct ScalingCurve {
   std::string order = {};
   // For each length:
   std::vector<int64_t> lengths = {};  // tokens; for an encoder-decoder model: on each side
-  /// As models/config/cost.h counts; for a norm, which has no matrix products, its additions and
+  /// As layers/weights/cost.h counts; for a norm, which has no matrix products, its additions and
   /// multiplications. Empty for decoding.
   std::vector<double> flops = {};
   std::vector<double> seconds = {};                         // medians
@@ -72,7 +72,7 @@ ScalingOptions scaling_options(c10::Device device);
 /// Measures all parts of a model with initial weights. A table of learned positions is made long enough. For
 /// an encoder-decoder, the parts of a layer are the encoder's. Returns nothing for a model whose cost does
 /// not grow with a length: a residual network, or an MLP over a fixed number of tokens. Seeds the default
-/// generator. Throws ConfigError as make_model() does, MeasurementStopped.
+/// generator. Throws ConfigError as initialized_model() does, MeasurementStopped.
 std::vector<ScalingCurve> measure_scaling(const ModelConfig& config, const ModelPurpose& purpose,
                                           c10::Device device, const ScalingOptions& options = {});
 

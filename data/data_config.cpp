@@ -216,9 +216,10 @@ namespace {
   const std::filesystem::path given(path.text);
   auto message = fmt::format("{} does not exist{}", excerpt(path.text, 300), places_of(path));
   constexpr auto corpora = std::to_array<std::string_view>(
-      {"debian-packages", "dict-de-en", "messages-de-en", "fortunes", "tinyshakespeare", "wikitext-2",
-       "multi30k", "sst2", "fashion-mnist", "fsdd", "fsdd-strings", "espeak", "nottingham", "python-stdlib",
-       "proteins", "listops", "associative-recall", "copy", "addition"});
+      {"debian-packages", "dict-de-en",    "messages-de-en", "fortunes", "tinyshakespeare",    "wikitext-2",
+       "multi30k",        "sst2",          "fashion-mnist",  "fsdd",     "fsdd-strings",       "espeak",
+       "nottingham",      "python-stdlib", "proteins",       "listops",  "associative-recall", "copy",
+       "addition",        "canvases"});
   const std::string first = given.begin() == given.end() ? std::string() : given.begin()->string();
   if (std::ranges::find(corpora, first) != corpora.end())
     message += fmt::format("; get it with `scripts/get_data.sh {}`", first);

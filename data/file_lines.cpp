@@ -62,4 +62,13 @@ bool FileLines::next() {
   return true;
 }
 
+void FileLines::rewind() {
+  buffer_.clear();
+  line_ = {};
+  begin_ = 0;
+  offset_ = 0;
+  number_ = 0;
+  at_end_ = false;
+}
+
 }  // namespace zoo

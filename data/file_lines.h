@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "io/open_file.h"
+#include "io/sha256.h"
 
 namespace zoo {
 
@@ -30,6 +31,11 @@ class FileLines {
   std::string_view line() const { return line_; }
   /// From 1 on.
   int64_t number() const { return number_; }
+
+  /// Goes back to the beginning of the file.
+  void rewind();
+  /// The SHA-256 of the whole file, wherever its lines are read.
+  std::string hash() const { return sha256_of_file(file_, path_); }
 
  private:
   bool fill();

@@ -76,28 +76,50 @@ TableRow row_of(const std::filesystem::path& path, const Json& object, int64_t l
   return row;
 }
 
+class JsonLinesTable final : public Table {
+ public:
+  explicit JsonLinesTable(const std::filesystem::path& path) : path_(path), lines_(path) { first_row(); }
+
+  std::vector<std::string> columns() override {
+    first_row();
+    return keys_of(object_of(path_, lines_));
+  }
+  std::string hash() const override { return lines_.hash(); }
+
+ private:
+  void first_row() {
+    lines_.rewind();
+    if (!next_row())
+      throw DataError(fmt::format("{}: the file is empty, or has only blanks", path_.string()));
+  }
+
+  bool next_row() {
+    while (lines_.next()) {
+      if (!is_blank(lines_.line())) return true;
+    }
+    return false;
+  }
+
+  void visit_rows(const std::vector<ColumnNames>& columns, const RowVisitor& visit,
+                  const std::vector<size_t>& lists) override {
+    std::vector<std::string> names;
+    bool is_first = true;
+    first_row();
+    do {
+      const auto object = object_of(path_, lines_);
+      if (std::exchange(is_first, false)) names = names_in(path_, object, columns);
+      visit(row_of(path_, object, lines_.number(), names, lists));
+    } while (next_row());
+  }
+
+  std::filesystem::path path_;
+  FileLines lines_;
+};
+
 }  // namespace
 
-void read_json_lines(const std::filesystem::path& path, const std::vector<ColumnNames>& columns,
-                     const RowVisitor& visit, const std::vector<size_t>& lists) {
-  std::vector<std::string> names;
-  bool is_first = true;
-  FileLines lines(path);
-  while (lines.next()) {
-    if (is_blank(lines.line())) continue;
-    const auto object = object_of(path, lines);
-    if (std::exchange(is_first, false)) names = names_in(path, object, columns);
-    visit(row_of(path, object, lines.number(), names, lists));
-  }
-  if (is_first) throw DataError(fmt::format("{}: the file is empty, or has only blanks", path.string()));
-}
-
-std::vector<std::string> columns_of_json_lines(const std::filesystem::path& path) {
-  FileLines lines(path);
-  while (lines.next()) {
-    if (!is_blank(lines.line())) return keys_of(object_of(path, lines));
-  }
-  throw DataError(fmt::format("{}: the file is empty, or has only blanks", path.string()));
+std::unique_ptr<Table> open_json_lines(const std::filesystem::path& path) {
+  return std::make_unique<JsonLinesTable>(path);
 }
 
 }  // namespace zoo

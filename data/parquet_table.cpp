@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -21,6 +22,7 @@
 #include "base/text.h"
 #include "io/json_document.h"
 #include "io/open_file.h"
+#include "io/sha256.h"
 #endif
 
 namespace zoo {
@@ -28,9 +30,18 @@ namespace zoo {
 #ifdef ZOO_PARQUET
 namespace {
 
-constexpr int64_t kRowsAtOnce = 1024;
+// What a file may ask for; docs/limits.md. A few bytes may stand for any number of rows and for texts of any
+// length: values that are the same are stored once.
+constexpr int64_t kMostRowsAtOnce = 1024, kBytesAtOnce = int64_t{64} << 20, kMostMemory = int64_t{512} << 20,
+                  kFewRows = int64_t{1} << 18, kRowsPerByte = 16, kFewBytes = int64_t{128} << 20,
+                  kBytesPerByte = 1000;
 
 void check(const arrow::Status& status, const std::filesystem::path& path) {
+  if (status.IsOutOfMemory())
+    throw DataError(
+        fmt::format("{}: some of its rows need more than {} MiB of memory: write it with fewer or "
+                    "shorter values in a page",
+                    path.string(), kMostMemory >> 20));
   if (!status.ok())
     throw DataError(fmt::format("cannot read '{}': {}", path.string(), excerpt(status.message(), 200)));
 }
@@ -41,13 +52,48 @@ auto value_or_fail(Result&& result, const std::filesystem::path& path) {
   return std::forward<Result>(result).ValueOrDie();
 }
 
-std::unique_ptr<parquet::arrow::FileReader> open_parquet(const std::filesystem::path& path) {
-  // The file is checked as all files of a corpus are; Arrow takes over the descriptor.
-  auto descriptor = open_for_reading(path, Follow::links);
-  const auto file = value_or_fail(arrow::io::ReadableFile::Open(descriptor.get()), path);
-  descriptor.release();
-  return value_or_fail(parquet::arrow::OpenFile(file, arrow::default_memory_pool()), path);
-}
+/// An open file, whose reading takes a bounded amount of memory.
+struct ParquetFile {
+  explicit ParquetFile(const std::filesystem::path& path) {
+    // The file is checked as all files of a corpus are; Arrow takes over the descriptor.
+    auto descriptor = open_for_reading(path, Follow::links);
+    file = value_or_fail(arrow::io::ReadableFile::Open(descriptor.get()), path);
+    descriptor.release();
+    n_bytes = value_or_fail(file->GetSize(), path);
+    pool.emplace(&own_pool, kMostMemory + n_bytes);
+    parquet::ReaderProperties properties(&*pool);
+    properties.enable_buffered_stream();
+    parquet::arrow::FileReaderBuilder builder;
+    check(builder.Open(file, properties), path);
+    builder.memory_pool(&*pool);
+    check(builder.Build(&reader), path);
+  }
+
+  arrow::ProxyMemoryPool own_pool{arrow::default_memory_pool()};  // counts what this file takes
+  std::optional<arrow::CappedMemoryPool> pool;
+  std::shared_ptr<arrow::io::ReadableFile> file;
+  int64_t n_bytes = 0;
+  std::unique_ptr<parquet::arrow::FileReader> reader;
+};
+
+/// What is left of the bytes that the rows of a file may hold.
+class Allowance {
+ public:
+  Allowance(const std::filesystem::path& path, int64_t file_bytes)
+      : path_(path), left_(kFewBytes + kBytesPerByte * file_bytes) {}
+  void take(int64_t bytes) {
+    left_ -= bytes;
+    if (left_ < 0)
+      throw DataError(
+          fmt::format("{}: its rows hold more than {} times the bytes of the file: no such file is "
+                      "read",
+                      path_.string(), kBytesPerByte));
+  }
+
+ private:
+  const std::filesystem::path& path_;
+  int64_t left_;
+};
 
 /// The names that lead to a column: one, or several for a member of a struct, from the outer column inwards.
 using ParquetColumn = std::vector<std::string>;
@@ -120,7 +166,24 @@ std::vector<int> leaves_of(const parquet::arrow::FileReader& reader,
   return leaves;
 }
 
-std::string field_at(const arrow::Array& array, int64_t row, const std::filesystem::path& path) {
+/// How many rows are read at once: so many that they hold about kBytesAtOnce, by the sizes in the footer.
+/// Throws DataError for more rows than such a file may have.
+int64_t rows_at_once(const parquet::FileMetaData& metadata, int64_t file_bytes,
+                     const std::filesystem::path& path) {
+  const int64_t n_rows = metadata.num_rows(), most = kFewRows + kRowsPerByte * file_bytes;
+  if (n_rows < 0 || n_rows > most)
+    throw DataError(fmt::format("{}: {} rows in {} bytes: at most {} are read from a file of this size",
+                                path.string(), n_rows, file_bytes, most));
+  double bytes = 0;
+  for (int group = 0; group < metadata.num_row_groups(); ++group)
+    bytes += static_cast<double>(metadata.RowGroup(group)->total_byte_size());
+  const double per_row = std::max(bytes, 1.0) / static_cast<double>(std::max<int64_t>(n_rows, 1));
+  return std::clamp(static_cast<int64_t>(static_cast<double>(kBytesAtOnce) / per_row), int64_t{1},
+                    kMostRowsAtOnce);
+}
+
+std::string field_at(const arrow::Array& array, int64_t row, const std::filesystem::path& path,
+                     Allowance& allowance) {
   const auto scalar = value_or_fail(array.GetScalar(row), path);
   if (!scalar->is_valid) return {};
   if (arrow::is_nested(scalar->type->id())) {
@@ -128,7 +191,8 @@ std::string field_at(const arrow::Array& array, int64_t row, const std::filesyst
     if (arrow::is_nested(values.type_id()))
       throw DataError(fmt::format("{}: a list of lists is not supported here", path.string()));
     auto list = nlohmann::json::array();
-    for (int64_t i = 0; i < values.length(); ++i) list.push_back(field_at(values, i, path));
+    allowance.take(values.length());
+    for (int64_t i = 0; i < values.length(); ++i) list.push_back(field_at(values, i, path, allowance));
     return json_text(list);
   }
   std::string text;
@@ -141,64 +205,75 @@ std::string field_at(const arrow::Array& array, int64_t row, const std::filesyst
   } else {
     text = scalar->ToString();
   }
+  allowance.take(std::ssize(text));
   if (find_invalid_utf8(text))
     throw DataError(fmt::format("{}: a text of this file is not UTF-8", path.string()));
   return with_unix_line_ends(std::move(text));
 }
 
-}  // namespace
+class ParquetTable final : public Table {
+ public:
+  explicit ParquetTable(const std::filesystem::path& path) : path_(path), file_(path) {}
 
-void read_parquet(const std::filesystem::path& path, const std::vector<ColumnNames>& columns,
-                  const RowVisitor& visit, const std::vector<size_t>& lists) {
-  const auto reader = open_parquet(path);
-  const auto schema = schema_of(*reader, path);
-  std::vector<ParquetColumn> found;
-  for (size_t i = 0; i < columns.size(); ++i) {
-    const auto values = std::ranges::find(lists, i) == lists.end() ? Values::single : Values::lists;
-    found.push_back(find_parquet_column(path, *schema, columns[i], values));
-  }
-  reader->set_batch_size(kRowsAtOnce);
-  std::vector<int> row_groups(static_cast<size_t>(reader->num_row_groups()));
-  std::iota(row_groups.begin(), row_groups.end(), 0);
-  const auto batches =
-      value_or_fail(reader->GetRecordBatchReader(row_groups, leaves_of(*reader, found)), path);
-  int64_t number = 0;
-  while (const auto batch = value_or_fail(batches->Next(), path)) {
-    std::vector<std::shared_ptr<arrow::Array>> arrays;
-    for (const auto& column : found) arrays.push_back(array_at(*batch, column, path));
-    for (int64_t row = 0; row < batch->num_rows(); ++row) {
-      TableRow result{.number = ++number, .fields = {}};
-      for (const auto& array : arrays) result.fields.push_back(field_at(*array, row, path));
-      visit(std::move(result));
+  std::vector<std::string> columns() override { return schema_of(*file_.reader, path_)->field_names(); }
+  std::string hash() const override {
+    constexpr int64_t piece_bytes = int64_t{1} << 20;
+    Sha256 sum;
+    for (int64_t offset = 0;; offset += piece_bytes) {
+      const auto piece = value_or_fail(file_.file->ReadAt(offset, piece_bytes), path_);
+      sum.add(std::string_view(*piece));
+      if (piece->size() < piece_bytes) return sum.digest();
     }
   }
-  if (number == 0) throw DataError(fmt::format("{}: the table has no rows", path.string()));
-}
 
-std::vector<std::string> columns_of_parquet(const std::filesystem::path& path) {
-  return schema_of(*open_parquet(path), path)->field_names();
+ private:
+  void visit_rows(const std::vector<ColumnNames>& columns, const RowVisitor& visit,
+                  const std::vector<size_t>& lists) override {
+    auto& reader = *file_.reader;
+    const auto schema = schema_of(reader, path_);
+    std::vector<ParquetColumn> found;
+    for (size_t i = 0; i < columns.size(); ++i) {
+      const auto values = std::ranges::find(lists, i) == lists.end() ? Values::single : Values::lists;
+      found.push_back(find_parquet_column(path_, *schema, columns[i], values));
+    }
+    reader.set_batch_size(rows_at_once(*reader.parquet_reader()->metadata(), file_.n_bytes, path_));
+    Allowance allowance(path_, file_.n_bytes);
+    std::vector<int> row_groups(static_cast<size_t>(reader.num_row_groups()));
+    std::iota(row_groups.begin(), row_groups.end(), 0);
+    const auto batches =
+        value_or_fail(reader.GetRecordBatchReader(row_groups, leaves_of(reader, found)), path_);
+    int64_t number = 0;
+    while (const auto batch = value_or_fail(batches->Next(), path_)) {
+      std::vector<std::shared_ptr<arrow::Array>> arrays;
+      for (const auto& column : found) arrays.push_back(array_at(*batch, column, path_));
+      for (int64_t row = 0; row < batch->num_rows(); ++row) {
+        TableRow result{.number = ++number, .fields = {}};
+        for (const auto& array : arrays) result.fields.push_back(field_at(*array, row, path_, allowance));
+        visit(std::move(result));
+      }
+    }
+    if (number == 0) throw DataError(fmt::format("{}: the table has no rows", path_.string()));
+  }
+
+  std::filesystem::path path_;
+  ParquetFile file_;
+};
+
+}  // namespace
+
+std::unique_ptr<Table> open_parquet(const std::filesystem::path& path) {
+  return std::make_unique<ParquetTable>(path);
 }
 
 #else
 
-namespace {
-
-[[noreturn]] void fail_without_arrow(const std::filesystem::path& path) {
+std::unique_ptr<Table> open_parquet(const std::filesystem::path& path) {
   throw DataError(
       fmt::format("{}: this build reads no Parquet, because Arrow was not found: pip install pyarrow into "
                   "the Python that CMake "
                   "finds, and build again (docs/data.md)",
                   path.string()));
 }
-
-}  // namespace
-
-void read_parquet(const std::filesystem::path& path, const std::vector<ColumnNames>&, const RowVisitor&,
-                  const std::vector<size_t>&) {
-  fail_without_arrow(path);
-}
-
-std::vector<std::string> columns_of_parquet(const std::filesystem::path& path) { fail_without_arrow(path); }
 
 #endif
 

@@ -16,7 +16,11 @@ const std::vector<ConfigPath>& files_to_read(const DataConfig& config, Split spl
   const auto& files = split == Split::test                             ? config.test
                       : split == Split::valid && !config.valid.empty() ? config.valid
                                                                        : config.train;
-  if (files.empty()) throw DataError(fmt::format("data.{} names no files", name_of(split)));
+  if (files.empty())
+    throw DataError(
+        fmt::format("data.{0} names no files: give them with --set data.{0}=FILE, or write "
+                    "data.{0} in the configuration",
+                    name_of(split)));
   return files;
 }
 

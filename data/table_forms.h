@@ -1,8 +1,10 @@
 #pragma once
 // The forms of tables, one file each. See data/tables.h.
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,22 +13,16 @@
 
 namespace zoo {
 
-// Fields are as they stand: read_table() cuts them. In JSON and Parquet lines within a text end with "\n".
+/// The columns that a header may have; docs/limits.md.
+inline constexpr int64_t kMostColumns = 1 << 14;
 
 using RowVisitor = std::function<void(TableRow row)>;
 
-void read_tsv(const std::filesystem::path& path, const std::vector<ColumnNames>& columns,
-              const RowVisitor& visit);
-std::vector<std::string> columns_of_tsv(const std::filesystem::path& path);
-
-void read_json_lines(const std::filesystem::path& path, const std::vector<ColumnNames>& columns,
-                     const RowVisitor& visit, const std::vector<size_t>& lists);
-std::vector<std::string> columns_of_json_lines(const std::filesystem::path& path);
-
-/// Both throw DataError if the build has no Arrow.
-void read_parquet(const std::filesystem::path& path, const std::vector<ColumnNames>& columns,
-                  const RowVisitor& visit, const std::vector<size_t>& lists);
-std::vector<std::string> columns_of_parquet(const std::filesystem::path& path);
+std::unique_ptr<Table> open_tsv(const std::filesystem::path& path);
+std::unique_ptr<Table> open_csv(const std::filesystem::path& path);
+std::unique_ptr<Table> open_json_lines(const std::filesystem::path& path);
+/// Throws DataError, too, if the build has no Arrow.
+std::unique_ptr<Table> open_parquet(const std::filesystem::path& path);
 
 /// Throws DataError: none of `names` is among the columns `there` of the table. `line`: of the header, such
 /// as ":1".

@@ -16,6 +16,7 @@
 namespace zoo {
 
 TableForm table_form(const std::filesystem::path& path) {
+  if (has_extension(path, {".csv"})) return TableForm::csv;
   if (has_extension(path, {".jsonl", ".ndjson"})) return TableForm::json_lines;
   return has_extension(path, {".parquet"}) ? TableForm::parquet : TableForm::tsv;
 }
@@ -24,8 +25,22 @@ bool is_table(const std::filesystem::path& path) {
   return has_extension(path, {".tsv", ".tab"}) || table_form(path) != TableForm::tsv;
 }
 
-void read_table(const std::filesystem::path& path, const std::vector<ColumnNames>& columns,
-                const std::function<void(TableRow row)>& visit, const ColumnUses& uses) {
+std::unique_ptr<Table> open_table(const std::filesystem::path& path) {
+  switch (table_form(path)) {
+    case TableForm::tsv:
+      return open_tsv(path);
+    case TableForm::csv:
+      return open_csv(path);
+    case TableForm::json_lines:
+      return open_json_lines(path);
+    case TableForm::parquet:
+      return open_parquet(path);
+  }
+  throw std::invalid_argument("unknown TableForm");
+}
+
+void Table::read(const std::vector<ColumnNames>& columns, const std::function<void(TableRow row)>& visit,
+                 const ColumnUses& uses) {
   const auto finish = [&](TableRow row) {
     for (size_t i = 0; i < row.fields.size(); ++i) {
       if (std::ranges::find(uses.texts, i) != uses.texts.end()) continue;
@@ -33,26 +48,12 @@ void read_table(const std::filesystem::path& path, const std::vector<ColumnNames
     }
     visit(std::move(row));
   };
-  switch (table_form(path)) {
-    case TableForm::tsv:
-      return read_tsv(path, columns, finish);
-    case TableForm::json_lines:
-      return read_json_lines(path, columns, finish, uses.lists);
-    case TableForm::parquet:
-      return read_parquet(path, columns, finish, uses.lists);
-  }
+  visit_rows(columns, finish, uses.lists);
 }
 
-std::vector<std::string> columns_of_table(const std::filesystem::path& path) {
-  switch (table_form(path)) {
-    case TableForm::tsv:
-      return columns_of_tsv(path);
-    case TableForm::json_lines:
-      return columns_of_json_lines(path);
-    case TableForm::parquet:
-      return columns_of_parquet(path);
-  }
-  throw std::invalid_argument("unknown TableForm");
+void read_table(const std::filesystem::path& path, const std::vector<ColumnNames>& columns,
+                const std::function<void(TableRow row)>& visit, const ColumnUses& uses) {
+  open_table(path)->read(columns, visit, uses);
 }
 
 void fail_column(const std::filesystem::path& path, std::string_view line, const ColumnNames& names,

@@ -26,8 +26,11 @@ std::string checked_text(std::string text, std::string_view name) {
   return with_unix_line_ends(std::move(text));
 }
 
-std::string read_text(const std::filesystem::path& path) {
-  auto text = checked_text(read_file(path, Follow::links), path.string());
+std::string read_text(const std::filesystem::path& path,
+                      const std::function<void(std::string_view content)>& look) {
+  auto content = read_file(path, Follow::links);
+  if (look) look(content);
+  auto text = checked_text(std::move(content), path.string());
   if (is_blank(text))
     throw DataError(fmt::format("{}: the file is empty, or has only blanks", path.string()));
   return text;

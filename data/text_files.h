@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,8 +16,9 @@ inline constexpr int64_t kMostInputBytes = int64_t{1} << 30;
 /// Checks that a text is UTF-8. Removes a byte order mark; makes line ends "\n". Throws
 /// DataError (with line and byte), which calls the text `name`.
 std::string checked_text(std::string text, std::string_view name);
-/// The same for a file, which must not be blank.
-std::string read_text(const std::filesystem::path& path);
+/// The same for a file, which must not be blank. `look` is called with its bytes as they are.
+std::string read_text(const std::filesystem::path& path,
+                      const std::function<void(std::string_view content)>& look = {});
 
 /// `text` with "\n" for "\r\n".
 std::string with_unix_line_ends(std::string text);

@@ -21,11 +21,15 @@ size_t find_tsv_column(const std::filesystem::path& path, const std::vector<std:
     if (found != header.end()) return static_cast<size_t>(found - header.begin());
   }
   if (header.size() == 1 && header.front().find_first_of(",;") != std::string::npos) {
-    throw DataError(fmt::format("{}:1: columns are separated by tabs, not by commas or semicolons: {}",
-                                path.string(), excerpt(header.front(), 200)));
+    throw DataError(
+        fmt::format("{}:1: columns are separated by tabs in a .tsv: call the file .csv if commas or "
+                    "semicolons separate them: {}",
+                    path.string(), excerpt(header.front(), 200)));
   }
   fail_column(path, ":1", names, header);
 }
+
+int64_t n_fields(std::string_view line) { return 1 + std::ranges::count(line, '\t'); }
 
 std::vector<std::string_view> tsv_fields(std::string_view line) {
   std::vector<std::string_view> fields;
@@ -40,6 +44,8 @@ std::vector<std::string_view> tsv_fields(std::string_view line) {
 /// The header, which is the first line of `lines`, even if that is blank.
 std::vector<std::string> read_header(const std::filesystem::path& path, FileLines& lines) {
   if (!lines.next()) throw DataError(fmt::format("{}: the file is empty", path.string()));
+  if (const auto n = n_fields(lines.line()); n > kMostColumns)
+    throw DataError(fmt::format("{}:1: {} columns: a table has at most {}", path.string(), n, kMostColumns));
   const auto fields = tsv_fields(lines.line());
   if (lines.line().find('\r') != std::string_view::npos) {
     throw DataError(
@@ -50,30 +56,43 @@ std::vector<std::string> read_header(const std::filesystem::path& path, FileLine
   return {fields.begin(), fields.end()};
 }
 
+class TsvTable final : public Table {
+ public:
+  explicit TsvTable(const std::filesystem::path& path)
+      : path_(path), lines_(path), header_(read_header(path, lines_)) {}
+
+  std::vector<std::string> columns() override { return header_; }
+  std::string hash() const override { return lines_.hash(); }
+
+ private:
+  void visit_rows(const std::vector<ColumnNames>& columns, const RowVisitor& visit,
+                  const std::vector<size_t>&) override {
+    lines_.rewind();
+    lines_.next();
+    std::vector<size_t> indices;
+    for (const auto& names : columns) indices.push_back(find_tsv_column(path_, header_, names));
+    while (lines_.next()) {
+      if (is_blank(lines_.line())) continue;
+      if (const auto n = n_fields(lines_.line()); n != std::ssize(header_)) {
+        throw DataError(fmt::format("{}:{}: {} fields, but the header has {}", path_.string(),
+                                    lines_.number(), n, header_.size()));
+      }
+      const auto fields = tsv_fields(lines_.line());
+      TableRow row{.number = lines_.number(), .fields = {}};
+      for (const size_t index : indices) row.fields.emplace_back(fields[index]);
+      visit(std::move(row));
+    }
+  }
+
+  std::filesystem::path path_;
+  FileLines lines_;
+  std::vector<std::string> header_;
+};
+
 }  // namespace
 
-void read_tsv(const std::filesystem::path& path, const std::vector<ColumnNames>& columns,
-              const RowVisitor& visit) {
-  FileLines lines(path);
-  const auto header = read_header(path, lines);
-  std::vector<size_t> indices;
-  for (const auto& names : columns) indices.push_back(find_tsv_column(path, header, names));
-  while (lines.next()) {
-    if (is_blank(lines.line())) continue;
-    const auto fields = tsv_fields(lines.line());
-    if (fields.size() != header.size()) {
-      throw DataError(fmt::format("{}:{}: {} fields, but the header has {}", path.string(), lines.number(),
-                                  fields.size(), header.size()));
-    }
-    TableRow row{.number = lines.number(), .fields = {}};
-    for (const size_t index : indices) row.fields.emplace_back(fields[index]);
-    visit(std::move(row));
-  }
-}
-
-std::vector<std::string> columns_of_tsv(const std::filesystem::path& path) {
-  FileLines lines(path);
-  return read_header(path, lines);
+std::unique_ptr<Table> open_tsv(const std::filesystem::path& path) {
+  return std::make_unique<TsvTable>(path);
 }
 
 }  // namespace zoo

@@ -46,7 +46,8 @@ Experiment experiment_of_source(const ConfigPath& init_from) {
   named.init_from = init_from;
   const auto dir = find_source(named);
   if (!dir)
-    throw ConfigError(fmt::format("init_from: {}: no such run{}", init_from.text, places_of(init_from)));
+    throw ConfigError(fmt::format("init_from: {}: no such run{}; {}", init_from.text, places_of(init_from),
+                                  how_to_get_model(init_from.text)));
   return read_stored_experiment(*dir);
 }
 
@@ -104,8 +105,9 @@ Experiment read_experiment(const ConfigFile& file, Experiment defaults) {
   validate(experiment, [&](std::string_view key, std::string_view problem) {
     // A key that the source would have given is no mistake of the file.
     if (lacks_source && !file.sets(key) && key != "init_from")
-      file.fail("init_from", fmt::format("{}: no such run{}", experiment.init_from->text,
-                                         places_of(*experiment.init_from)));
+      file.fail("init_from",
+                fmt::format("{}: no such run{}; {}", experiment.init_from->text,
+                            places_of(*experiment.init_from), how_to_get_model(experiment.init_from->text)));
     file.fail(key, problem);
   });
   return experiment;

@@ -19,8 +19,8 @@
 #include "data/usual_columns.h"
 #include "experiments/own_labels.h"
 #include "io/config/yaml_text.h"
-#include "io/file_kind.h"
 #include "io/files.h"
+#include "text/conversations.h"
 
 namespace zoo {
 namespace {
@@ -103,12 +103,13 @@ std::string training_yaml(int64_t n_examples, int64_t batch_size, const Effort& 
 
 // ---- tables
 
-LabelledColumns columns_of(const fs::path& file) {
-  const auto header = columns_of_table(file);
+LabelledColumns columns_of(Table& table, const fs::path& file) {
+  const auto header = table.columns();
   if (header.size() < 2 && table_form(file) == TableForm::tsv) {
     const bool has_commas = header.front().find_first_of(",;") != std::string::npos;
     throw DataError(fmt::format("{}:1: {}", file.string(),
-                                has_commas ? "columns are separated by tabs, not by commas or semicolons"
+                                has_commas ? "columns are separated by tabs in a .tsv: call the file .csv if "
+                                             "commas or semicolons separate them"
                                            : "a table of texts and their labels has two columns or more, "
                                              "separated by tabs, and a header"));
   }
@@ -141,20 +142,14 @@ void check_classes(const fs::path& data, std::string_view examples, int64_t n, c
                                 data.string(), n, examples, labelling.n_labels, column));
 }
 
-int64_t bytes_of(const std::vector<std::string>& texts) {
-  int64_t bytes = 0;
-  for (const auto& text : texts) bytes += std::ssize(text);
-  return bytes;
-}
-
-TextRecipe recipe_for_table(const fs::path& file) {
-  const auto columns = columns_of(file);
-  const auto rows = read_labels_and_texts(file, columns.text, columns.label);
+TextRecipe recipe_for_table(Table& table, const fs::path& file) {
+  const auto columns = columns_of(table, file);
   const bool has_pairs = !columns.second.empty();
+  std::vector<std::string> text_columns{columns.text};
+  if (has_pairs) text_columns.push_back(columns.second);
+  const auto rows = read_labels_and_texts(table, file, text_columns, columns.label);
   const auto labelling = labelling_of(has_pairs ? std::vector<std::string>() : rows.texts, rows.labels);
   if (!labelling.of_words) check_classes(file, "rows", std::ssize(rows.texts), labelling);
-  int64_t bytes = bytes_of(rows.texts);
-  if (has_pairs) bytes += bytes_of(read_labels_and_texts(file, columns.second, columns.label).texts);
   const std::string what = labelling.of_words ? "texts whose words are"
                            : has_pairs        ? "pairs of texts"
                                               : "texts";
@@ -162,7 +157,7 @@ TextRecipe recipe_for_table(const fs::path& file) {
   constexpr int64_t batch_size = 32, smallest = 500, largest = 8000, bytes_per_piece = 50;
   TextRecipe recipe;
   recipe.name = name_of_run(file);
-  recipe.bytes = bytes;
+  recipe.bytes = rows.bytes;
   recipe.yaml = fmt::format(
       R"(# Chosen for {n} {what} {answers}. `zoo config` explains the keys.
 name: {name}
@@ -188,7 +183,7 @@ model:
       fmt::arg("text", yaml_text(columns.text)), fmt::arg("labels", labels_yaml(labelling)),
       fmt::arg("task",
                task_yaml(labelling.of_words ? "token_classification" : "text_classification", labelling)),
-      fmt::arg("vocab_size", std::clamp(bytes / bytes_per_piece, smallest, largest)));
+      fmt::arg("vocab_size", std::clamp(rows.bytes / bytes_per_piece, smallest, largest)));
   recipe.yaml += training_yaml(n, batch_size, kTableEffort, labelling.problem);
   recipe.summary = fmt::format(
       "{} {} {}, of which 10 % are for validation\n"
@@ -227,19 +222,22 @@ std::string parts_yaml(const fs::path& pictures, const std::optional<PicturePart
   return yaml;
 }
 
-/// `pictures`: a directory with one for each class, or with parts, or a list with these columns.
-TextRecipe recipe_for_pictures(const fs::path& pictures, const std::optional<PictureColumns>& columns) {
+/// `pictures`: a directory with one for each class, or with parts, or a list with these columns, which is
+/// `table`.
+TextRecipe recipe_for_pictures(const fs::path& pictures, const std::optional<PictureColumns>& columns,
+                               Table* table) {
   const auto parts = columns ? std::nullopt : find_picture_parts(pictures);
   DataConfig data;
-  data.train = data.valid = {ConfigPath((parts ? parts->train : pictures).string())};
   Labelling labelling;
   if (columns) {
-    const auto rows = read_labels_and_texts(pictures, columns->picture, columns->label);
+    const auto rows = read_labels_and_texts(*table, pictures, {columns->picture}, columns->label);
     labelling = labelling_of({}, rows.labels);
     data.label_column = labelling.column;
     data.label_separator = labelling.separator;
   }
-  const auto images = read_images(data, Split::train, labelling.problem);
+  LabelledImages images(data.images.channels, data.images.transparency);
+  columns ? images.add_list(*table, pictures, data, labelling.problem)
+          : images.add_directory(parts ? parts->train : pictures);
   if (!columns) labelling.n_labels = n_different(images.labels());
   check_classes(pictures, "pictures", images.size(), labelling);
   constexpr int64_t fewest = 10;
@@ -288,24 +286,19 @@ model:
 
 bool is_own_pictures(const fs::path& path) { return has_directory(path) && !is_stored_model(path); }
 
-bool is_own_table(const fs::path& path) { return is_table(path) || has_extension(path, {".csv"}); }
-
-std::optional<TextRecipe> recipe_for_examples(const std::vector<fs::path>& files) {
-  if (files.size() != 1) return std::nullopt;
-  const auto& file = files.front();
-  if (is_own_pictures(file)) return recipe_for_pictures(file, std::nullopt);
-  if (!is_own_table(file) || read_own_rows(file)) return std::nullopt;
-  if (is_table(file)) {
-    const auto columns = find_picture_columns(columns_of_table(file));
-    if (columns) return recipe_for_pictures(file, columns);
-  }
-  return recipe_for_table(file);
+std::optional<TextRecipe> recipe_for_examples(const fs::path& file, Table* table) {
+  if (is_own_pictures(file)) return recipe_for_pictures(file, std::nullopt, nullptr);
+  if (!table || own_rows(*table, file)) return std::nullopt;
+  if (const auto columns = find_picture_columns(table->columns()))
+    return recipe_for_pictures(file, columns, table);
+  return recipe_for_table(*table, file);
 }
 
-std::optional<OwnRows> read_own_rows(const fs::path& file) {
+std::optional<OwnRows> own_rows(Table& table, const fs::path& file) {
   if (!is_table(file) || table_form(file) == TableForm::tsv) return std::nullopt;
-  const auto header = columns_of_table(file);
-  if (std::ranges::find(header, "messages") != header.end()) return OwnRows{.conversations = true};
+  const auto header = table.columns();
+  if (table_form(file) == TableForm::csv && header.size() > 1) return std::nullopt;
+  if (are_conversations(header)) return OwnRows{.conversations = true};
   const auto text = find_text_column(header);
   if (!text || find_label_column(header)) return std::nullopt;
   return OwnRows{.text_column = *text};

@@ -11,7 +11,6 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "data/tables.h"
 #include "io/json_document.h"
 #include "text/batches/tagged_texts.h"
 
@@ -147,16 +146,24 @@ bool are_amounts(const LabelColumn& labels) {
 
 }  // namespace
 
-LabelsAndTexts read_labels_and_texts(const std::filesystem::path& table, const std::string& text_column,
+LabelsAndTexts read_labels_and_texts(Table& table, const std::filesystem::path& file,
+                                     const std::vector<std::string>& text_columns,
                                      const std::string& label_column) {
-  LabelsAndTexts rows{.texts = {}, .labels = {.name = label_column, .file = table, .fields = {}, .rows = {}}};
+  LabelsAndTexts rows{.texts = {}, .labels = {.name = label_column, .file = file, .fields = {}, .rows = {}}};
   const auto add = [&](TableRow row) {
-    rows.texts.push_back(std::move(row.fields[0]));
-    rows.labels.fields.push_back(std::move(row.fields[1]));
+    for (size_t i = 1; i < row.fields.size(); ++i) rows.bytes += std::ssize(row.fields[i]);
+    rows.labels.fields.push_back(std::move(row.fields[0]));
+    rows.texts.push_back(std::move(row.fields[1]));
     rows.labels.rows.push_back(row.number);
   };
-  read_table(table, {{text_column}, {label_column}}, add, {.lists = {1}, .texts = {0}});
-  if (rows.texts.empty()) throw DataError(table.string() + ": the table has no rows");
+  std::vector<ColumnNames> columns{{label_column}};
+  ColumnUses uses{.lists = {0}};
+  for (const auto& column : text_columns) {
+    uses.texts.push_back(columns.size());
+    columns.push_back({column});
+  }
+  table.read(columns, add, uses);
+  if (rows.texts.empty()) throw DataError(file.string() + ": the table has no rows");
   return rows;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "data/labels.h"
+#include "data/tables.h"
 
 namespace zoo {
 
@@ -28,11 +29,13 @@ struct LabelColumn {
 };
 
 struct LabelsAndTexts {
-  std::vector<std::string> texts;  // as many as labels
+  std::vector<std::string> texts;  // of the first column of texts, as many as labels
+  int64_t bytes = 0;               // of all columns of texts
   LabelColumn labels;
 };
-/// The fields of two columns; a list of labels is in JSON. Throws DataError.
-LabelsAndTexts read_labels_and_texts(const std::filesystem::path& table, const std::string& text_column,
+/// The fields of columns of the table in `file`; a list of labels is in JSON. Throws DataError.
+LabelsAndTexts read_labels_and_texts(Table& table, const std::filesystem::path& file,
+                                     const std::vector<std::string>& text_columns,
                                      const std::string& label_column);
 
 /// The number of different ones.

@@ -4,10 +4,9 @@
 #include <array>
 #include <cmath>
 #include <functional>
+#include <initializer_list>
 #include <optional>
-#include <set>
 #include <string_view>
-#include <system_error>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -15,8 +14,10 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "checkpoints/stored_model.h"
+#include "data/tables.h"
 #include "experiments/load_experiment.h"
 #include "experiments/own_examples.h"
+#include "experiments/own_pairs.h"
 #include "io/config/yaml_text.h"
 #include "io/file_kind.h"
 #include "io/files.h"
@@ -67,13 +68,16 @@ std::string shown_size(int64_t bytes) {
                              : fmt::format("{:.1f} MB", size / 1e6);
 }
 
-/// How the files are read: texts as they are, rows of tables, conversations.
-DataConfig data_of(const std::vector<fs::path>& files) {
+/// How the files are read: texts as they are, rows of tables, conversations. `only_table`: the one file, if
+/// it is a table.
+DataConfig data_of(const std::vector<fs::path>& files, Table* only_table) {
   DataConfig data;
   std::optional<OwnRows> rows;  // of the files before
   for (const auto& file : files) {
-    const auto more = read_own_rows(file);
-    if (is_own_table(file) && !more)
+    const auto opened = is_table(file) && !only_table ? open_table(file) : nullptr;
+    auto* const table = only_table ? only_table : opened.get();
+    const auto more = table ? own_rows(*table, file) : std::nullopt;
+    if (is_table(file) && !more)
       throw DataError(fmt::format("{}: a table is not one text: give it alone", file.string()));
     if (!data.train.empty() && more != rows)
       throw DataError(
@@ -114,13 +118,16 @@ Facts read_facts(const DataConfig& data) {
   for (const auto& file : data.train) {
     auto one = data;
     one.train = one.valid = {file};
+    Corpus corpus(one, /*most_kept=*/0);
     if (data.chat) {
-      visit_conversations(one, Split::train, [&](const Conversation& conversation, const std::string& place) {
-        add_text(json_text(conversation["messages"]), place, facts, present);
-      });
+      visit_conversations(corpus, Split::train,
+                          [&](const Conversation& conversation, const std::string& place) {
+                            add_text(json_text(conversation["messages"]), place, facts, present);
+                          });
     } else {
-      visit_documents(one, Split::train,
-                      [&](std::string_view text) { add_text(text, file.text, facts, present); });
+      corpus.visit(Split::train, [&](const Document& document, Split) {
+        add_text(document.text, file.text, facts, present);
+      });
     }
   }
   facts.distinct = std::ranges::count(present, true);
@@ -296,28 +303,10 @@ std::string shown_duration(double seconds) {
   return minutes <= 1 ? "a minute" : fmt::format("{:g} minutes", minutes);
 }
 
-/// The top-level keys of a configuration.
-std::set<std::string, std::less<>> top_level_keys() {
-  std::set<std::string, std::less<>> keys = {"extends"};
-  const Experiment defaults;
-  for (const auto& value : flatten(defaults)) keys.insert(value.key.substr(0, value.key.find('.')));
-  return keys;
-}
-
-/// Whether each line that is not indented begins with a key of a configuration, and there is one.
-bool looks_like_configuration(std::string_view text) {
-  const auto keys = top_level_keys();
-  bool any = false;
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t end = std::min(text.find('\n', begin), text.size());
-    const auto line = text.substr(begin, end - begin);
-    begin = end + 1;
-    if (line.empty() || std::string_view(" \t\r#-]}").find(line.front()) != std::string_view::npos) continue;
-    const size_t colon = line.find(':');
-    if (colon == line.npos || !keys.contains(line.substr(0, colon))) return false;
-    any = true;
-  }
-  return any;
+Experiment experiment_of(const TextRecipe& recipe, const std::vector<fs::path>& files,
+                         const std::vector<std::string>& overrides) {
+  const auto name = fmt::format("the configuration that is chosen for {}", excerpt(files.front().string()));
+  return read_experiment(ConfigFile::parse_made(recipe.yaml, name, overrides), {});
 }
 
 }  // namespace
@@ -329,33 +318,17 @@ std::string name_of_run(const fs::path& file) {
   return name.empty() ? "text" : name;
 }
 
-bool is_own_text(const fs::path& path) {
-  if (is_own_pictures(path)) return true;
-  if (!has_file(path)) return false;
-  if (has_extension(path, {".yaml", ".yml", ".json"}) || is_stored_model(path)) return false;
-  constexpr size_t longest_configuration = 1 << 16;
-  const MappedFile file(path);
-  const auto text = without_byte_order_mark(file.bytes());
-  return text.size() > longest_configuration || !looks_like_configuration(text);
-}
-
-bool are_own_texts(const std::vector<fs::path>& files) {
-  if (files.size() == 1) return is_own_text(files.front());
-  std::error_code ignored;
-  for (const auto& file : files) {
-    if (fs::exists(file, ignored) && !is_own_text(file))
-      throw UsageError(
-          fmt::format("{} is no text: give one configuration, or any number of texts", file.string()));
-  }
-  return true;
-}
-
-TextRecipe recipe_for(const std::vector<fs::path>& files, const std::vector<std::string>& overrides) {
-  if (auto recipe = recipe_for_examples(files)) {
-    recipe->experiment = parse_experiment(recipe->yaml, recipe->name + ".yaml", overrides);
+TextRecipe recipe_for(const std::vector<fs::path>& given, const std::vector<std::string>& overrides) {
+  const auto files = with_texts_of_folder(given);
+  const auto& first = files.front();
+  const auto table = files.size() == 1 && is_table(first) ? open_table(first) : nullptr;
+  auto recipe_for_data = recipe_for_pairs(files);
+  if (!recipe_for_data && files.size() == 1) recipe_for_data = recipe_for_examples(first, table.get());
+  if (auto recipe = std::move(recipe_for_data)) {
+    recipe->experiment = experiment_of(*recipe, files, overrides);
     return *std::move(recipe);
   }
-  const auto data = data_of(files);
+  const auto data = data_of(files, table.get());
   const auto source = source_in(overrides);
   if (data.chat && !source) {
     throw DataError(fmt::format(
@@ -370,7 +343,7 @@ TextRecipe recipe_for(const std::vector<fs::path>& files, const std::vector<std:
   recipe.tokens = (1 - size.valid_fraction) * static_cast<double>(facts.bytes) / bytes_per_token(size, facts);
   recipe.yaml = source ? yaml_of_tuning(recipe.name, data, size, facts, recipe.tokens, *source)
                        : yaml_of(recipe.name, data, size, facts, recipe.tokens);
-  recipe.experiment = parse_experiment(recipe.yaml, recipe.name + ".yaml", overrides);
+  recipe.experiment = experiment_of(recipe, files, overrides);
   return recipe;
 }
 

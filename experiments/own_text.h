@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "experiments/load_experiment.h"
+#include "experiments/own_files.h"
 #include "tasks/experiment.h"
 
 namespace zoo {
@@ -24,14 +25,6 @@ struct TextRecipe {
 
 /// The name of the run for a file or a directory.
 std::string name_of_run(const std::filesystem::path& file);
-
-/// Whether `path` is data and not a configuration: a regular file whose name does not end in .yaml, .yml or
-/// .json, and in which some line begins with something else than a key of a configuration; or a directory
-/// that is no run.
-bool is_own_text(const std::filesystem::path& path);
-
-/// Whether `files` are texts; false for one configuration. Throws UsageError if they are neither.
-bool are_own_texts(const std::vector<std::filesystem::path>& files);
 
 /// A GPT for these texts, with a size, a vocabulary and a training that suit their length: a run ends within
 /// minutes on two cores. One table of texts and labels or one directory of pictures gets a classifier instead

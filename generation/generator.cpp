@@ -72,53 +72,48 @@ constexpr int64_t kPrefixBytes = 256 << 20;
 
 }  // namespace
 
-Generator::Generator(std::shared_ptr<Model> model, std::shared_ptr<const Tokenizer> tokenizer)
-    : model_(std::move(model)), tokenizer_(std::move(tokenizer)) {
-  if (!model_->generative()) {
+Generator::Generator(Model& model, const Tokenizer& tokenizer) : model_(model), tokenizer_(tokenizer) {
+  if (!model_.generative()) {
     throw UsageError("this model does not generate text: it was trained to classify or to fill masks");
   }
 }
 
-Generator::Generator(Model& model, const Tokenizer& tokenizer)
-    : Generator(std::shared_ptr<Model>(std::shared_ptr<void>(), &model),
-                std::shared_ptr<const Tokenizer>(std::shared_ptr<void>(), &tokenizer)) {}
-
-void Generator::use_draft(std::shared_ptr<Model> draft) {
-  if (!draft->generative() || !draft->generative()->continues_prompt() || !continues_prompt())
+void Generator::use_draft(Model& draft) {
+  if (!draft.generative() || !draft.generative()->continues_prompt() || !continues_prompt())
     throw UsageError("a draft model and the model must both be decoders that continue texts");
-  if (draft->n_outputs() != model_->n_outputs()) {
+  if (draft.n_outputs() != model_.n_outputs()) {
     throw UsageError(fmt::format("the draft model has {} outputs and the model {}: they need one vocabulary",
-                                 draft->n_outputs(), model_->n_outputs()));
+                                 draft.n_outputs(), model_.n_outputs()));
   }
-  require_kept_tokens(*model_, "the model");
-  require_kept_tokens(*draft, "the draft model");
-  draft->eval();
-  draft_ = std::move(draft);
+  require_kept_tokens(model_, "the model");
+  require_kept_tokens(draft, "the draft model");
+  draft.eval();
+  draft_ = &draft;
 }
 
 TokenIds Generator::encode(const std::string& prompt) const {
-  return encode_prompt(*tokenizer_, prompt, *model_->generative());
+  return encode_prompt(tokenizer_, prompt, *model_.generative());
 }
 
 TokenIds Generator::input_ids(const TokenIds& prompt, size_t index) const {
-  check_prompt_ids(prompt, *tokenizer_, index);
-  model_->check_tokens(prompt);
-  return model_input(prompt, *tokenizer_, *model_->generative(), fmt::format("prompt {}", index + 1));
+  check_prompt_ids(prompt, tokenizer_, index);
+  model_.check_tokens(prompt);
+  return model_input(prompt, tokenizer_, *model_.generative(), fmt::format("prompt {}", index + 1));
 }
 
 TokenIds Generator::ends(const GenerationConfig& options) const {
   const bool has_form = !options.regex.empty() || !options.json_schema.empty();
-  return options.ignore_eos && !has_form ? TokenIds() : end_tokens(tokenizer_->special());
+  return options.ignore_eos && !has_form ? TokenIds() : end_tokens(tokenizer_.special());
 }
 
 /// What transformers has before an output: the prompt that it continues, or what a decoder reads first.
 SaidTokens Generator::said() const {
   if (continues_prompt()) return PresentTokens::in_prompt_or_output;
-  const int64_t start = decoder_start(tokenizer_->special());
+  const int64_t start = decoder_start(tokenizer_.special());
   auto first = start >= 0 ? TokenIds{start} : TokenIds();
-  return {model_->generative()->reads_recordings() ? PresentTokens::in_prompt_or_output
-                                                   : PresentTokens::in_output,
-          std::move(first)};
+  return {
+      model_.generative()->reads_recordings() ? PresentTokens::in_prompt_or_output : PresentTokens::in_output,
+      std::move(first)};
 }
 
 /// A word may begin a text, follow a blank, or continue a word: it has different tokens.
@@ -126,7 +121,7 @@ std::vector<TokenIds> Generator::forbidden_sequences(const GenerationConfig& opt
   std::vector<TokenIds> words;
   for (const auto& text : options.bad_words) {
     for (auto& ids :
-         {tokenizer_->encode(text), tokenizer_->encode_continuation(text), tokenizer_->encode(" " + text)}) {
+         {tokenizer_.encode(text), tokenizer_.encode_continuation(text), tokenizer_.encode(" " + text)}) {
       if (!ids.empty() && std::ranges::find(words, ids) == words.end()) words.push_back(ids);
     }
   }
@@ -143,11 +138,11 @@ std::shared_ptr<RequestConstraint> Generator::constraint(const GenerationConfig&
   ConstraintKey key{
       .form = is_schema ? ConstraintKey::Form::json_schema : ConstraintKey::Form::regular_expression,
       .text = is_schema ? options.json_schema : options.regex,
-      .unused = tokenizer_->never_generated()};
+      .unused = tokenizer_.never_generated()};
   for (const int64_t id : options.suppress_tokens) {
-    if (id >= 0 && id < tokenizer_->vocab_size()) key.unused.push_back(id);
+    if (id >= 0 && id < tokenizer_.vocab_size()) key.unused.push_back(id);
   }
-  for (int64_t id = model_->n_outputs(); id < tokenizer_->vocab_size(); ++id) key.unused.push_back(id);
+  for (int64_t id = model_.n_outputs(); id < tokenizer_.vocab_size(); ++id) key.unused.push_back(id);
   try {
     auto made = constraints_->get(key, [&] {
       return std::make_shared<TextConstraint>(
@@ -173,9 +168,9 @@ void Generator::check_ids(const GenerationConfig& options) const {
     if (forced) named.push_back(*forced);
   }
   for (const int64_t id : named) {
-    if (id < 0 || id >= tokenizer_->vocab_size()) {
+    if (id < 0 || id >= tokenizer_.vocab_size()) {
       throw UsageError(fmt::format("generation: {} is not a token id: this vocabulary has 0 to {}", id,
-                                   tokenizer_->vocab_size() - 1));
+                                   tokenizer_.vocab_size() - 1));
     }
   }
 }
@@ -189,15 +184,15 @@ LogitsProcessors Generator::processors(const GenerationConfig& options,
   const auto said = this->said();
   const auto ends = this->ends(options);
   const auto add = [&]<class Rule>(Rule rule) { list.push_back(std::make_unique<Rule>(std::move(rule))); };
-  auto suppressed = tokenizer_->never_generated();
+  auto suppressed = tokenizer_.never_generated();
   suppressed.insert(suppressed.end(), options.suppress_tokens.begin(), options.suppress_tokens.end());
-  add(SuppressTokens(suppressed, tokenizer_->vocab_size(), model_->device()));
+  add(SuppressTokens(suppressed, tokenizer_.vocab_size(), model_.device()));
   std::vector<BiasedSequence> biases;
   for (const auto& [tokens, bias] : options.sequence_biases) {
     if (bias) biases.push_back({.tokens = tokens, .bias = *bias});
   }
   if (!biases.empty()) add(SequenceBiases(std::move(biases), said));
-  const bool reads_texts = !model_->generative()->reads_recordings();
+  const bool reads_texts = !model_.generative()->reads_recordings();
   if (options.encoder_repetition_penalty != 1 && reads_texts)
     add(RepetitionPenalty(1 / options.encoder_repetition_penalty, PresentTokens::in_prompt));
   if (options.repetition_penalty != 1) add(RepetitionPenalty(options.repetition_penalty, said));
@@ -223,7 +218,7 @@ LogitsProcessors Generator::processors(const GenerationConfig& options,
   }
   if (options.forced_last_token) {
     add(ForcedToken(*options.forced_last_token,
-                    [limit = LengthLimit(options, *model_->generative())](const SequenceView& row) {
+                    [limit = LengthLimit(options, *model_.generative())](const SequenceView& row) {
                       return std::ssize(row.generated) + 1 == limit(std::ssize(row.prompt));
                     }));
   }
@@ -255,7 +250,7 @@ LogitsProcessors Generator::processors(const GenerationConfig& options,
 SearchLimits Generator::limits(const GenerationConfig& options, size_t input_length,
                                const std::shared_ptr<RequestConstraint>& constraint) const {
   SearchLimits limits{
-      .max_new_tokens = LengthLimit(options, *model_->generative())(static_cast<int64_t>(input_length)),
+      .max_new_tokens = LengthLimit(options, *model_.generative())(static_cast<int64_t>(input_length)),
       .ends = ends(options)};
   if (constraint && limits.ends.empty()) {
     limits.is_complete = [constraint](std::span<const int64_t> prompt, std::span<const int64_t> ids) {
@@ -287,7 +282,7 @@ GenerationRequest Generator::request(const Input& input, const GenerationConfig&
       return std::make_unique<DraftModel>(*draft->generative(), draft->device(), rules);
     };
   } else if (options.prompt_lookup > 0) {
-    require_kept_tokens(*model_, "prompt_lookup");
+    require_kept_tokens(model_, "prompt_lookup");
     request.n_proposed = options.prompt_lookup;
     request.make_proposer = [] { return std::make_unique<PromptLookup>(); };
   }
@@ -298,7 +293,7 @@ GenerationRequest Generator::request(const Input& input, const GenerationConfig&
 std::vector<std::vector<Hypothesis>> Generator::search_by_sampling(const std::vector<Input>& inputs,
                                                                    const GenerationConfig& options) const {
   Scheduler scheduler(
-      *model_->generative(), model_->device(),
+      *model_.generative(), model_.device(),
       {.most_rows = options.batch_size, .prefix_bytes = inputs.size() > 1 ? kPrefixBytes : 0});
   const auto constraint = this->constraint(options);
   const auto shared = rules(options, constraint);
@@ -353,7 +348,7 @@ std::vector<std::vector<Hypothesis>> Generator::search_with_beams(const std::vec
       fields.push_back(&input->fields);
       if (!options.stop.empty()) limit.decoders.push_back(input->decoder);
     }
-    auto found = beam_search(*model_->generative(), model_->device(), prompts, processors, limit,
+    auto found = beam_search(*model_.generative(), model_.device(), prompts, processors, limit,
                              {.beams = options.beam,
                               .length_penalty = options.length_penalty,
                               .early_stopping = options.early_stopping,
@@ -368,7 +363,7 @@ std::vector<std::vector<Hypothesis>> Generator::search_with_beams(const std::vec
 }
 
 ContinuationDecoder Generator::decoder(const TokenIds& prompt, const GenerationConfig& options) const {
-  return {*tokenizer_, continues_prompt() ? prompt : TokenIds(), options.stop};
+  return {tokenizer_, continues_prompt() ? prompt : TokenIds(), options.stop};
 }
 
 Output Generator::output(const Hypothesis& hypothesis, const TokenIds& prompt,
@@ -387,13 +382,13 @@ Output Generator::output(const Hypothesis& hypothesis, const TokenIds& prompt,
 }
 
 bool Generator::has_nothing_to_answer(const TokenIds& prompt) const {
-  return prompt.empty() && !continues_prompt() && !model_->generative()->reads_recordings();
+  return prompt.empty() && !continues_prompt() && !model_.generative()->reads_recordings();
 }
 
 std::vector<Generation> Generator::generate(const std::vector<TokenIds>& prompts,
                                             const GenerationConfig& options) const {
   check(options);
-  const InferenceScope scope(*model_);
+  const InferenceScope scope(model_);
   std::vector<Generation> result(prompts.size());
   std::vector<Input> inputs;
   for (size_t i = 0; i < prompts.size(); ++i) {
@@ -425,7 +420,7 @@ void Generator::search(const std::vector<Input>& inputs, const GenerationConfig&
 std::vector<Generation> Generator::transcribe(const Batch& recordings,
                                               const GenerationConfig& options) const {
   check(options);
-  const auto& model = *model_->generative();
+  const auto& model = *model_.generative();
   if (!model.reads_recordings()) throw UsageError("this model reads texts, not recordings: give it a prompt");
   if (options.prompt_lookup > 0)
     throw UsageError("prompt_lookup: a recording has no text to look tokens up in: leave it out");
@@ -434,7 +429,7 @@ std::vector<Generation> Generator::transcribe(const Batch& recordings,
         fmt::format("start_tokens: {} tokens leave no room for an output: the model writes at most {}",
                     options.start_tokens.size(), model.max_length()));
   }
-  const InferenceScope scope(*model_);
+  const InferenceScope scope(model_);
   std::vector<Generation> result(static_cast<size_t>(recordings.n_rows()));
   std::vector<Input> inputs;
   const Batch fields{.fields = recordings.fields};
@@ -473,10 +468,7 @@ TextStream Generator::stream(const TokenIds& prompt, const GenerationConfig& opt
                              const Draw& draw) const {
   auto asked = request(prompt, options, draw.prompt);
   asked.draws = {draw};
-  return TextStream({.model = model_,
-                     .tokenizer = tokenizer_,
-                     .decoder = decoder(prompt, options),
-                     .request = std::move(asked)});
+  return TextStream({.model = model_, .decoder = decoder(prompt, options), .request = std::move(asked)});
 }
 
 TextStream Generator::stream(const std::string& prompt, const GenerationConfig& options,

@@ -64,15 +64,14 @@ struct Generation {
 /// wrong, not supported, or that the vocabulary cannot write.
 class Generator {
  public:
-  /// Throws UsageError if the model does not generate (a classifier, a masked language model).
-  Generator(std::shared_ptr<Model> model, std::shared_ptr<const Tokenizer> tokenizer);
-  /// Does not own its arguments: they must outlive this object and its streams.
+  /// The arguments must outlive this object and its streams. Throws UsageError if the model does not generate
+  /// (a classifier, a masked language model).
   Generator(Model& model, const Tokenizer& tokenizer);
 
   /// A smaller decoder with the same vocabulary, which proposes options.draft_tokens tokens for each step of
   /// greedy search and sampling (generation/speculation.h). Greedy outputs stay the same, drawn ones are
-  /// distributed as before. Throws UsageError if the models do not fit.
-  void use_draft(std::shared_ptr<Model> draft);
+  /// distributed as before. It must outlive this object. Throws UsageError if the models do not fit.
+  void use_draft(Model& draft);
 
   /// Returns one Generation per prompt, each with num_samples outputs; with beam search the best first, and
   /// fewer if it finds fewer. Throws UsageError if options are out of range, DataError if a token id is
@@ -111,7 +110,7 @@ class Generator {
   Output output(const Hypothesis& hypothesis, const TokenIds& prompt, const GenerationConfig& options) const;
 
   /// Whether the output continues the prompt (decoder). Otherwise it answers the prompt (encoder-decoder).
-  bool continues_prompt() const { return model_->generative()->continues_prompt(); }
+  bool continues_prompt() const { return model_.generative()->continues_prompt(); }
 
  private:
   /// A prompt that a model reads.
@@ -147,8 +146,9 @@ class Generator {
                                                          const GenerationConfig& options) const;
   size_t n_together(std::span<const Input* const> inputs, size_t most, const GenerationConfig& options) const;
 
-  std::shared_ptr<Model> model_, draft_;  // draft_ may be null
-  std::shared_ptr<const Tokenizer> tokenizer_;
+  Model& model_;
+  const Tokenizer& tokenizer_;
+  Model* draft_ = nullptr;  // null if there is none
   static constexpr size_t kKeptConstraints = 8;
   std::shared_ptr<ConstraintCache> constraints_ = std::make_shared<ConstraintCache>(kKeptConstraints);
 };

@@ -9,7 +9,7 @@ namespace zoo {
 struct TextStream::State {
   explicit State(TextStreamSource from)
       : source(std::move(from)),
-        scheduler(*source.model->generative(), source.model->device()),
+        scheduler(*source.model.generative(), source.model.device()),
         request(scheduler.submit(source.request)),
         decoder(source.decoder) {}
 
@@ -32,7 +32,7 @@ TextStream::Iterator TextStream::begin() {
 const Hypothesis& TextStream::output() const { return state_->scheduler.outputs(state_->request).front(); }
 
 void TextStream::advance() {
-  const InferenceScope scope(*state_->source.model);
+  const InferenceScope scope(state_->source.model);
   while (state_->scheduler.step()) {
     state_->scheduler.require(state_->request);
     const auto& ids = output().ids;

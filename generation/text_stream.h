@@ -12,10 +12,9 @@ namespace zoo {
 
 /// The arguments of a TextStream; the Generator fills them in.
 struct TextStreamSource {
-  std::shared_ptr<Model> model;
-  std::shared_ptr<const Tokenizer> tokenizer;  // of the decoder, which does not own it
-  ContinuationDecoder decoder;                 // before the first token
-  GenerationRequest request;                   // with one output
+  Model& model;
+  ContinuationDecoder decoder;  // before the first token
+  GenerationRequest request;    // with one output
 };
 
 /// A single pass over the pieces of one output. Joined, they are the text that Generator::generate() gives.

@@ -182,14 +182,10 @@ std::vector<KeyDifference> model_differences(const Experiment& wanted, const Exp
 TextFrame frame_of_task(const Task& task) {
   const auto& type = task_type(task.experiment());
   if (!type.layout) return {};
-  switch (type.layout(task.experiment())) {
-    case TextLayout::cls_tokens_sep:
-      return encoder_frame(task.tokenizer(), "this task");
-    case TextLayout::tokens:
-      return {};
-    default:
-      return {.before = {}, .between = {}, .after = {task.tokenizer().special().eos}};
-  }
+  const auto layout = type.layout(task.experiment());
+  if (layout == TextLayout::cls_tokens_sep) return encoder_frame(task.tokenizer(), "this task");
+  if (layout == TextLayout::tokens) return {};
+  return {.before = {}, .between = {}, .after = {task.tokenizer().special().eos}};
 }
 
 ChosenFamily choose_family(const Task& task, std::span<const ForeignFamily* const> families) {

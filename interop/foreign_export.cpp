@@ -29,14 +29,7 @@ namespace {
 namespace fs = std::filesystem;
 
 std::string_view dtype_name(torch::ScalarType type) {
-  switch (type) {
-    case torch::kHalf:
-      return "float16";
-    case torch::kBFloat16:
-      return "bfloat16";
-    default:
-      return "float32";
-  }
+  return type == torch::kHalf ? "float16" : type == torch::kBFloat16 ? "bfloat16" : "float32";
 }
 
 /// Floating-point tensors of another source in one type.
@@ -62,17 +55,10 @@ class ConvertedTensors final : public TensorSource {
 };
 
 torch::ScalarType scalar_type(ExportedType type) {
-  switch (type) {
-    case ExportedType::fp16:
-      return torch::kHalf;
-    case ExportedType::bf16:
-      return torch::kBFloat16;
-    case ExportedType::fp32:
-    case ExportedType::q8_0:  // refused before
-    case ExportedType::q4_0:
-      break;
-  }
-  return torch::kFloat;
+  // The quantised types are refused before.
+  return type == ExportedType::fp16   ? torch::kHalf
+         : type == ExportedType::bf16 ? torch::kBFloat16
+                                      : torch::kFloat;
 }
 
 ChosenFamily chosen_family(const Task& task) {
@@ -121,13 +107,20 @@ std::string generation_of(const Task& task, const nlohmann::json& config) {
   return json_text(generation, 2) + "\n";
 }
 
-/// Adds to tokenizer_config.json in `dir` how many tokens of a text a model reads that was trained here.
-void write_length_limit(const Task& task, const fs::path& dir) {
+/// Adds to tokenizer_config.json in `dir` how many tokens of a text a model reads that was trained here, and
+/// that it gets no segments if it has none: transformers adds those of an encoder's vocabulary to a decoder's
+/// tokens.
+void write_settings(const Task& task, const fs::path& dir) {
   constexpr const char* name = "tokenizer_config.json";
   const auto& data = task.experiment().data;
   if (data.train.empty() || reads_recordings(task.experiment().model) || !is_there(dir / name)) return;
   auto config = parse_ordered_json(read_file(dir / name, Follow::nothing));
   config["model_max_length"] = data.sequence_length;
+  constexpr const char* inputs = "model_input_names";
+  const bool has_segments = task.experiment().model.n_segments > 0;
+  if (!has_segments &&
+      (!config.contains(inputs) || config[inputs].dump().find("token_type_ids") != std::string::npos))
+    config[inputs] = {"input_ids", "attention_mask"};
   write_file_atomically(dir / name, json_text(config, 2) + "\n");
 }
 
@@ -173,7 +166,7 @@ std::string export_foreign(const fs::path& dir, const Task& task,
     if (preprocessor) write_file_atomically(made / "preprocessor_config.json", *preprocessor);
     if (const auto& tokenizer = task.vocabulary().tokenizer)
       export_files(*tokenizer, made, frame_of_task(task));
-    write_length_limit(task, made);
+    write_settings(task, made);
     copy_safetensors(made / "model.safetensors", *foreign, {{"format", "pt"}});
   });
   return family->model_type;

@@ -237,34 +237,14 @@ void refuse_others(ForeignConfig& from) {
 /// Keys that say what is returned, or how the same outputs are computed faster or with less memory. Values
 /// that are not numbers (remove_invalid_values) are an error here in any case.
 void ignore_others(ForeignConfig& from) {
-  from.ignore({"use_cache",
-               "cache_implementation",
-               "cache_config",
-               "max_cache_len",
-               "return_legacy_cache",
-               "prefill_chunk_size",
-               "compile_config",
-               "disable_compile",
-               "continuous_batching_config",
-               "low_memory",
-               "output_attentions",
-               "output_hidden_states",
-               "output_scores",
-               "output_logits",
-               "return_dict_in_generate",
-               "remove_invalid_values",
-               "is_assistant",
-               "num_assistant_tokens",
-               "num_assistant_tokens_schedule",
-               "assistant_confidence_threshold",
-               "assistant_early_exit",
-               "assistant_lookbehind",
-               "target_lookbehind",
-               "assistant_ensemble_weight",
-               "speculation_type",
-               "prompt_lookup_num_tokens",
-               "max_matching_ngram_size",
-               "use_mtp"});
+  from.ignore({"use_cache", "cache_implementation", "cache_config", "max_cache_len", "return_legacy_cache",
+               "prefill_chunk_size", "compile_config", "disable_compile", "continuous_batching_config",
+               "low_memory", "output_attentions", "output_hidden_states", "output_scores", "output_logits",
+               "return_dict_in_generate", "remove_invalid_values"});
+  from.ignore({"is_assistant", "num_assistant_tokens", "num_assistant_tokens_schedule",
+               "assistant_confidence_threshold", "assistant_early_exit", "assistant_lookbehind",
+               "target_lookbehind", "assistant_ensemble_weight", "speculation_type",
+               "prompt_lookup_num_tokens", "max_matching_ngram_size", "use_mtp"});
 }
 
 /// Keys of generation_config.json alone: where it comes from.

@@ -218,14 +218,14 @@ ForeignModel open_source(ForeignSource source) {
     vocabulary.pixels = std::move(pixels);
   std::erase_if(files, [](const auto& file) { return is_hub_file(file.first); });  // the tokenizer has them
   vocabulary.foreign_files = std::move(files);
-  auto task = open_task(described.experiment, vocabulary);
+  auto task = task_with_vocabulary(described.experiment, vocabulary);
   const auto mapping = [&] {
     return tensor_mapping(*described.family, described.experiment, task->purpose(), described.config);
   };
   const auto stored =
       source.adapter ? adapted_tensors(mapping(), source.tensors, *source.adapter) : source.tensors;
   if (follow_tensors(mapping(), stored, task->purpose(), described.experiment.model))
-    task = open_task(described.experiment, std::move(vocabulary));
+    task = task_with_vocabulary(described.experiment, std::move(vocabulary));
   auto imported = mapping().imported(stored);
   return {.family = described.family,
           .task = std::move(task),

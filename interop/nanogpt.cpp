@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "interop/families/families.h"
 
 namespace zoo {
 namespace {
@@ -31,19 +32,7 @@ void write_nanogpt(const Experiment& /*from*/, nlohmann::json& /*to*/) {
 TensorRules nanogpt_rules(const Experiment& experiment) {
   TensorRules rules;
   rules.layers(experiment.model.n_layers);
-  rules.module("token_embedding", "transformer.wte");
-  rules.module("decoder_embedder.position_embedding", "transformer.wpe");
-  const std::string ours = "decoder.layers.{}.", theirs = "transformer.h.{}.";
-  rules.module(ours + "residual.self_attention_norm", theirs + "ln_1");
-  // One of these two is in the model.
-  rules.module(ours + "self_attention.qkv", theirs + "attn.c_attn");
-  rules.modules({ours + "self_attention.q", ours + "self_attention.k", ours + "self_attention.v"},
-                {theirs + "attn.c_attn"});
-  rules.module(ours + "self_attention.out", theirs + "attn.c_proj");
-  rules.module(ours + "residual.feed_forward_norm", theirs + "ln_2");
-  rules.module(ours + "feed_forward.up", theirs + "mlp.c_fc");
-  rules.module(ours + "feed_forward.down", theirs + "mlp.c_proj");
-  rules.module("decoder.final_norm", "transformer.ln_f");
+  add_gpt2_body(Move::plain, rules);
   rules.copy("lm_head.weight", "transformer.wte.weight");
   // Tables of masks, which it has where PyTorch has no fast attention.
   rules.ignore("transformer.h.*.attn.bias");

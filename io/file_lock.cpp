@@ -37,6 +37,11 @@ FileLock::FileLock(const std::filesystem::path& path) : path_(path) {
   if (::ftruncate(fd_, 0) != 0 || ::pwrite(fd_, pid.data(), pid.size(), 0) < 0) return;
 }
 
+bool FileLock::is_held(const std::filesystem::path& path) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  return file.get() >= 0 && ::flock(file.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+}
+
 FileLock::~FileLock() {
   if (held_ && is_still(path_, fd_)) ::unlink(path_.c_str());
   ::close(fd_);

@@ -20,6 +20,9 @@ class FileLock {
   FileLock(const FileLock&) = delete;
   FileLock& operator=(const FileLock&) = delete;
 
+  /// Whether another lock on this file is held now. Makes and changes nothing.
+  static bool is_held(const std::filesystem::path& path);
+
   bool held() const { return held_; }
   /// The id of the other process that holds the lock, if there is one and it wrote its id.
   std::optional<int64_t> holder() const;

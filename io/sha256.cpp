@@ -96,8 +96,11 @@ std::string sha256(std::string_view bytes) {
 }
 
 std::string sha256_of_file(const std::filesystem::path& path) {
+  return sha256_of_file(open_for_reading(path, Follow::links), path);
+}
+
+std::string sha256_of_file(const Descriptor& file, const std::filesystem::path& path) {
   constexpr size_t piece_bytes = size_t{1} << 20;
-  const auto file = open_for_reading(path, Follow::links);
   Sha256 sum;
   std::string piece(piece_bytes, '\0');
   for (uint64_t offset = 0;; offset += piece_bytes) {

@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "io/open_file.h"
+
 namespace zoo {
 
 /// A SHA-256 over bytes that come in pieces.
@@ -26,5 +28,7 @@ class Sha256 {
 std::string sha256(std::string_view bytes);
 /// The same over the content of a file, which is read in pieces; links are followed. Throws DataError.
 std::string sha256_of_file(const std::filesystem::path& path);
+/// The same for a file that is open.
+std::string sha256_of_file(const Descriptor& file, const std::filesystem::path& path);
 
 }  // namespace zoo

@@ -1,5 +1,7 @@
 #include "layers/feature_attention.h"
 
+#include <utility>
+
 #include <torch/types.h>
 #include <torch/utils.h>
 
@@ -76,6 +78,41 @@ torch::Tensor weights_of(const Features& f, bool causal) {
   const auto below = products(f.q, f.k);
   const auto above = f.q_above.defined() ? products(f.q_above, f.k_above) : below;
   return above / (below.sum(-1, /*keepdim=*/true) + f.eps);
+}
+
+torch::Tensor attend(Features features, const torch::Tensor& real, const AttentionContext& context) {
+  const bool causal = context.mask.is_causal() || context.state;
+  const auto f = without_padding(std::move(features), real);
+  if (context.maps) {
+    TORCH_CHECK(!context.state, "weights are made without a state");
+    context.maps->push_back(weights_of(f, causal));
+  }
+  if (!causal) return attend_to_all(f);
+  auto* const state = dynamic_cast<RunningState*>(context.state);
+  const auto past = attend_to_past(f, state ? state->tensor(0) : torch::Tensor());
+  if (state) state->set(0, past.sums);
+  return past.output;
+}
+
+FeatureCost feature_cost(const HeadSizes& sizes, int64_t m, Direction direction, Normalisation below,
+                         int64_t n_tokens) {
+  const int64_t n = sizes.head_dim + 1;  // values, and the sum below the fraction line
+  FeatureCost cost;
+  const auto of_features = static_cast<double>((sizes.n_heads + sizes.n_kv_heads) * m);
+  cost.kept = of_features + static_cast<double>((sizes.n_heads + sizes.n_kv_heads) * n);
+  if (direction == Direction::bidirectional) {
+    // In place of a product with ones, keys are added up.
+    cost.products = static_cast<double>(n_tokens) * static_cast<double>(sizes.n_heads * m * n) +
+                    static_cast<double>(n_tokens) * static_cast<double>(sizes.n_kv_heads * m * (n - 1));
+    return cost;
+  }
+  const Chunks chunks(n_tokens);
+  cost.products = below == Normalisation::sum_of_its_own ? running_sums_products(sizes, n_tokens, m, n - 1) +
+                                                               running_sums_products(sizes, n_tokens, m, 1)
+                                                         : running_sums_products(sizes, n_tokens, m, n);
+  cost.kept += static_cast<double>(sizes.n_heads * chunks.length) +
+               static_cast<double>(sizes.n_kv_heads * m * n) / static_cast<double>(chunks.length);
+  return cost;
 }
 
 }  // namespace zoo

@@ -5,6 +5,9 @@
 
 #include <torch/types.h>
 
+#include "layers/attention/attention_context.h"
+#include "layers/attention/direction.h"
+#include "layers/attention/head_projections.h"
 #include "layers/running_state.h"
 
 namespace zoo {
@@ -40,5 +43,22 @@ AttendedPast attend_to_past(const Features& features, const torch::Tensor& befor
 
 /// (B, H, T, T): the weights of the values, which attend_to_all() and attend_to_past() never make.
 torch::Tensor weights_of(const Features& features, bool causal);
+
+/// (B, H, T, Dv): one of these for a call of a mixer, which is causal if its mask is, or if it has a state.
+/// The sums are tensor 0 of a RunningState. `real` as in without_padding().
+torch::Tensor attend(Features features, const torch::Tensor& real, const AttentionContext& context);
+
+/// Multiply-adds over the tokens of one row, and the float32 numbers that the backward pass needs for each
+/// token.
+struct FeatureCost {
+  double products = 0;
+  double kept = 0;
+};
+/// Whether what stands below the fraction line has the same features as what stands above it, or needs a sum
+/// of its own (Features::q_above).
+enum class Normalisation { one_sum, sum_of_its_own };
+/// `m` features a head over `n_tokens`.
+FeatureCost feature_cost(const HeadSizes& sizes, int64_t m, Direction direction, Normalisation below,
+                         int64_t n_tokens);
 
 }  // namespace zoo

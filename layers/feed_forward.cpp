@@ -76,16 +76,26 @@ torch::Tensor FeedForwardImpl::forward(const torch::Tensor& x) {
   return down(dropout(inner(x), is_training() ? options.dropout() : 0.0));
 }
 
-std::shared_ptr<torch::nn::Module> FeedForwardImpl::fresh(const std::optional<torch::Device>&) const {
-  return std::make_shared<FeedForwardImpl>(options);
-}
-
 void FeedForwardImpl::pretty_print(std::ostream& stream) const {
   stream << Description("FeedForward")
                 .add("d_model", options.d_model())
                 .add("d_ff", options.d_ff())
                 .add("activation", options.activation())
                 .add("dropout", options.dropout());
+}
+
+void count_feed_forward(CostAccount& account, std::string name, const FeedForwardOptions& options,
+                        double n_tokens) {
+  const int64_t d_model = options.d_model(), d_ff = options.d_ff();
+  const int64_t n_in = is_gated(options.activation()) ? 2 : 1;
+  // Inputs and outputs of the activation are kept, but SwiGLU's own backward pass does not need silu(gate).
+  const int64_t n_kept = options.activation() == Activation::swiglu ? 3 : 2 * n_in;
+  account.add(
+      {.name = std::move(name),
+       .kind = "feed-forward",
+       .shape = account.text("{} → {} → {}, {}", d_model, d_ff, d_model, name_of(options.activation())),
+       .flops = 2 * n_tokens * static_cast<double>((n_in + 1) * d_model * d_ff),
+       .activation_bytes = bytes_of(n_tokens, n_kept * d_ff + d_model)});
 }
 
 }  // namespace zoo

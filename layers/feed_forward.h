@@ -4,6 +4,7 @@
 //   gated   W_down(act(W_gate x) ⊙ W_up x)          (Shazeer 2020: SwiGLU, GEGLU, ReGLU)
 
 #include <array>
+#include <string>
 #include <string_view>
 
 #include "layers/weights/linear.h"
@@ -37,7 +38,7 @@ struct FeedForwardOptions {
   TORCH_ARG(GateProjection, gate) = GateProjection::separate;
 };
 
-class FeedForwardImpl : public Module {
+class FeedForwardImpl : public Cloneable<FeedForwardImpl> {
  public:
   explicit FeedForwardImpl(const FeedForwardOptions& options);
   /// (B, T, D) → (B, T, D)
@@ -50,12 +51,13 @@ class FeedForwardImpl : public Module {
   Linear gate_up{nullptr};  // D → 2F, gate first; if fused
   Linear down{nullptr};     // F → D
 
- protected:
-  std::shared_ptr<torch::nn::Module> fresh(const std::optional<torch::Device>& device) const override;
-
  private:
   torch::Tensor inner(const torch::Tensor& x);  // (B, T, F)
 };
 TORCH_MODULE(FeedForward);
+
+/// `n_tokens`: vectors that the network reads, over all rows.
+void count_feed_forward(CostAccount& account, std::string name, const FeedForwardOptions& options,
+                        double n_tokens);
 
 }  // namespace zoo

@@ -8,10 +8,14 @@ namespace zoo {
 
 ProjectedMixerImpl::ProjectedMixerImpl(const AttentionOptions& options_) : HeadProjectionsImpl(options_) {}
 
-ProjectedMixerImpl::Heads ProjectedMixerImpl::heads_of(const torch::Tensor& x,
-                                                       const AttentionContext& context) {
+void require_no_scores(const AttentionContext& context) {
   TORCH_CHECK(!context.memory.defined() && !context.remembered, "this mixer has no cross-attention");
   TORCH_CHECK(!context.bias.defined(), "this mixer has no scores to which a bias could be added");
+}
+
+ProjectedMixerImpl::Heads ProjectedMixerImpl::heads_of(const torch::Tensor& x,
+                                                       const AttentionContext& context) {
+  require_no_scores(context);
   return project_heads(x, context.query_positions);
 }
 

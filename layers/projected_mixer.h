@@ -13,9 +13,12 @@ class ProjectedMixerImpl : public HeadProjectionsImpl {
  protected:
   /// Throws c10::Error for Shaw's vectors, and as HeadProjectionsImpl.
   explicit ProjectedMixerImpl(const AttentionOptions& options);
-  /// project_heads(). Throws c10::Error for a context with a bias of the scores or with a memory.
+  /// project_heads(), after require_no_scores().
   Heads heads_of(const torch::Tensor& x, const AttentionContext& context);
 };
+
+/// Throws c10::Error for a context with a bias of the scores or with a memory.
+void require_no_scores(const AttentionContext& context);
 
 /// Zeros for the state of a mixer with this map: on its device, float32, or float64 if the map is.
 torch::Tensor empty_state(const Linear& map, torch::IntArrayRef sizes);

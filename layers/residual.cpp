@@ -66,12 +66,23 @@ torch::Tensor ResidualImpl::forward(torch::Tensor x, const std::vector<SubLayer>
   return x;
 }
 
-std::shared_ptr<torch::nn::Module> ResidualImpl::fresh(const std::optional<torch::Device>&) const {
-  return std::make_shared<ResidualImpl>(options);
-}
-
 void ResidualImpl::pretty_print(std::ostream& stream) const {
   stream << Description("Residual").add("placement", options.placement()).add("dropout", options.dropout());
+}
+
+void count_residual(CostAccount& account, const std::string& name, const ResidualOptions& options,
+                    double n_tokens) {
+  const auto n_sub_layers = static_cast<int64_t>(options.sub_layers().size()), size = options.norm().size();
+  const int64_t n_norms = options.placement() == NormPlacement::parallel   ? 1
+                          : options.placement() == NormPlacement::sandwich ? 2 * n_sub_layers
+                                                                           : n_sub_layers;
+  count_norms(account, name, options.norm(), n_norms, n_tokens);
+  if (!options.layer_scale()) return;
+  for (const auto& sub_layer : options.sub_layers())
+    account.add({.name = account.path(name, sub_layer + "_scale"),
+                 .kind = "layer scale",
+                 .shape = account.text("{}", size),
+                 .activation_bytes = bytes_of(n_tokens, size)});
 }
 
 }  // namespace zoo

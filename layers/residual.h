@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "layers/weights/cost.h"
 #include "layers/weights/norm.h"
 
 namespace zoo {
@@ -45,7 +46,7 @@ struct ResidualOptions {
   TORCH_ARG(double, stochastic_depth) = 0.0;
 };
 
-class ResidualImpl : public Module {
+class ResidualImpl : public Cloneable<ResidualImpl> {
  public:
   using SubLayer = std::function<torch::Tensor(const torch::Tensor&)>;
 
@@ -58,9 +59,6 @@ class ResidualImpl : public Module {
   std::vector<Norm> norms_in;         // before each sub-layer (parallel: only one); post: after each sum
   std::vector<Norm> norms_out;        // on each sub-layer's output: residual_post, sandwich
   std::vector<torch::Tensor> scales;  // (D) for each sub-layer, if there is a layer_scale
-
- protected:
-  std::shared_ptr<torch::nn::Module> fresh(const std::optional<torch::Device>& device) const override;
 
  private:
   torch::Tensor connected(const torch::Tensor& x, size_t index, const SubLayer& sub_layer);
@@ -77,5 +75,9 @@ class Residual : public torch::nn::ModuleHolder<ResidualImpl> {
     return get()->forward(x, sub_layers);
   }
 };
+
+/// The norms and factors around sub-layers that read `n_tokens` vectors each.
+void count_residual(CostAccount& account, const std::string& name, const ResidualOptions& options,
+                    double n_tokens);
 
 }  // namespace zoo

@@ -60,7 +60,7 @@ torch::Tensor in_chunks(const torch::Tensor& x, int64_t length) {
 RunningSums running_sums(const RunningSumsInput& input) {
   const int64_t n_tokens = input.q.size(2), n_rows = input.q.size(0), n_heads = input.q.size(1);
   if (n_tokens == 1) return one_token(input);
-  const int64_t length = std::min(kChunkLength, n_tokens), n_key_heads = input.k.size(1);
+  const int64_t length = Chunks(n_tokens).length, n_key_heads = input.k.size(1);
   const int64_t group = n_heads / n_key_heads, width = input.k.size(-1), value_width = input.v.size(-1);
   const auto k = in_chunks(input.k, length), v = in_chunks(input.v, length);  // (B, K, chunks, C, …)
   const int64_t n_chunks = k.size(2);
@@ -90,6 +90,13 @@ RunningSums running_sums(const RunningSumsInput& input) {
   return {
       .output = in_order.reshape({n_rows, n_heads, n_chunks * length, value_width}).narrow(2, 0, n_tokens),
       .sum = past.last};
+}
+
+double running_sums_products(const HeadSizes& sizes, int64_t n_tokens, int64_t m, int64_t n) {
+  if (n_tokens == 1) return static_cast<double>(sizes.n_heads * m * n);
+  const Chunks chunks(n_tokens);
+  const int64_t per_query = chunks.length * (m + n) + m * n, per_key = m * n;
+  return chunks.tokens() * static_cast<double>(sizes.n_heads * per_query + sizes.n_kv_heads * per_key);
 }
 
 }  // namespace zoo

@@ -38,10 +38,6 @@ ShortConvolutionImpl::Result ShortConvolutionImpl::forward(const torch::Tensor& 
   return result;
 }
 
-std::shared_ptr<torch::nn::Module> ShortConvolutionImpl::fresh(const std::optional<torch::Device>&) const {
-  return std::make_shared<ShortConvolutionImpl>(options);
-}
-
 void ShortConvolutionImpl::pretty_print(std::ostream& stream) const {
   stream << Description("ShortConvolution")
                 .add("n_channels", options.n_channels())

@@ -17,7 +17,7 @@ struct ShortConvolutionOptions {
 };
 
 /// y_t = Σ_i weight_i ⊙ x_{t - n_taps + 1 + i}. No bias. Initial weights as in torch.nn.Conv1d.
-class ShortConvolutionImpl : public Module {
+class ShortConvolutionImpl : public Cloneable<ShortConvolutionImpl> {
  public:
   explicit ShortConvolutionImpl(const ShortConvolutionOptions& options);
 
@@ -32,9 +32,6 @@ class ShortConvolutionImpl : public Module {
 
   ShortConvolutionOptions options;
   torch::Tensor weight;  // (C, n_taps)
-
- protected:
-  std::shared_ptr<torch::nn::Module> fresh(const std::optional<torch::Device>& device) const override;
 };
 TORCH_MODULE(ShortConvolution);
 

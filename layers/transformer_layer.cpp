@@ -6,20 +6,22 @@
 
 namespace zoo {
 
+ResidualOptions TransformerLayerOptions::residual() const {
+  std::vector<std::string> names{"self_attention", "feed_forward"};
+  if (cross_attention_) names.insert(names.begin() + 1, "cross_attention");
+  return ResidualOptions(norm_, std::move(names))
+      .placement(norm_placement_)
+      .dropout(dropout_)
+      .layer_scale(layer_scale_)
+      .stochastic_depth(stochastic_depth_);
+}
+
 TransformerLayerImpl::TransformerLayerImpl(const TransformerLayerOptions& options_) : options(options_) {
-  std::vector<std::string> names{"self_attention"};
   self_attention = register_module("self_attention", options.self_attention()());
-  if (options.cross_attention()) {
-    names.emplace_back("cross_attention");
+  if (options.cross_attention())
     cross_attention = register_module("cross_attention", Attention(*options.cross_attention()));
-  }
-  names.emplace_back("feed_forward");
   feed_forward = register_module("feed_forward", FeedForward(options.feed_forward()));
-  residual = register_module("residual", Residual(ResidualOptions(options.norm(), names)
-                                                      .placement(options.norm_placement())
-                                                      .dropout(options.dropout())
-                                                      .layer_scale(options.layer_scale())
-                                                      .stochastic_depth(options.stochastic_depth())));
+  residual = register_module("residual", Residual(options.residual()));
 }
 
 torch::Tensor TransformerLayerImpl::forward(const torch::Tensor& x, const LayerContext& context) {
@@ -30,8 +32,13 @@ torch::Tensor TransformerLayerImpl::forward(const torch::Tensor& x, const LayerC
   return residual(x, {attend, transform});
 }
 
-std::shared_ptr<torch::nn::Module> TransformerLayerImpl::fresh(const std::optional<torch::Device>&) const {
-  return std::make_shared<TransformerLayerImpl>(options);
+std::shared_ptr<torch::nn::Module> TransformerLayerImpl::fresh(
+    const std::optional<torch::Device>& device) const {
+  auto with_copy = options;
+  with_copy.self_attention([mixer = copy_of(self_attention, device)] { return mixer; });
+  auto layer = std::make_shared<TransformerLayerImpl>(with_copy);
+  layer->options = options;
+  return layer;
 }
 
 void TransformerLayerImpl::pretty_print(std::ostream& stream) const {
@@ -39,6 +46,16 @@ void TransformerLayerImpl::pretty_print(std::ostream& stream) const {
                 .add("d_model", options.norm().size())
                 .add("norm_placement", options.norm_placement())
                 .add("dropout", options.dropout());
+}
+
+void count_transformer_layer(CostAccount& account, const std::string& name,
+                             const TransformerLayerOptions& options, const AttentionShape& shape) {
+  const auto n_tokens = static_cast<double>(shape.batch_size * shape.n_queries);
+  if (options.cross_attention())
+    count_attention(account, account.path(name, "cross_attention"), "cross-attention",
+                    *options.cross_attention(), shape);
+  count_feed_forward(account, account.path(name, "feed_forward"), options.feed_forward(), n_tokens);
+  count_residual(account, account.path(name, "residual"), options.residual(), n_tokens);
 }
 
 }  // namespace zoo

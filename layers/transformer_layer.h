@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "layers/attention/attention.h"
 #include "layers/attention/mixer.h"
@@ -36,6 +37,9 @@ struct TransformerLayerOptions {
   /// As in ResidualOptions.
   TORCH_ARG(std::optional<double>, layer_scale) = std::nullopt;
   TORCH_ARG(double, stochastic_depth) = 0.0;
+
+ public:
+  ResidualOptions residual() const;
 };
 
 /// The contexts of the attentions of one layer for one call.
@@ -59,6 +63,7 @@ class TransformerLayerImpl : public Module {
   Residual residual{nullptr};
 
  protected:
+  /// The mixer may use a module of the stack. That of the copy has its own, as any copy of a mixer has.
   std::shared_ptr<torch::nn::Module> fresh(const std::optional<torch::Device>& device) const override;
 };
 
@@ -71,5 +76,9 @@ class TransformerLayer : public torch::nn::ModuleHolder<TransformerLayerImpl> {
     return get()->forward(x, context);
   }
 };
+
+/// All of a layer but its mixer. shape.n_keys is the length of the memory, if there is one.
+void count_transformer_layer(CostAccount& account, const std::string& name,
+                             const TransformerLayerOptions& options, const AttentionShape& shape);
 
 }  // namespace zoo

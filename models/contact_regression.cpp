@@ -25,8 +25,4 @@ void ContactRegressionImpl::pretty_print(std::ostream& stream) const {
   stream << Description("ContactRegression").add("n_maps", weight.size(1));
 }
 
-std::shared_ptr<torch::nn::Module> ContactRegressionImpl::fresh(const std::optional<torch::Device>&) const {
-  return std::make_shared<ContactRegressionImpl>(weight.size(1));
-}
-
 }  // namespace zoo

@@ -36,11 +36,6 @@ TokenEmbedderImpl::TokenEmbedderImpl(const ModelConfig& config, const TokenEmbed
   }
 }
 
-std::shared_ptr<torch::nn::Module> TokenEmbedderImpl::fresh(
-    const std::optional<torch::Device>& device) const {
-  return std::make_shared<TokenEmbedderImpl>(config_, TokenEmbedding(copy_of(token_, device)));
-}
-
 void TokenEmbedderImpl::pretty_print(std::ostream& stream) const {
   stream << Description("TokenEmbedder")
                 .add("d_model", config_.d_model)
@@ -99,6 +94,11 @@ Embedded TokenEmbedderImpl::forward(const Batch& batch) {
                                         .range = PositionRange(0, batch.input.length())}),
           .lengths = batch.input.lengths,
           .ids = batch.input.ids};
+}
+
+void count_token_table(CostAccount& account, const std::string& name, const ModelConfig& config,
+                       int64_t vocab_size, double n_tokens, int64_t n_sides) {
+  count_table(account, name, config.vocab_size.value_or(vocab_size), config.d_model, n_tokens, n_sides);
 }
 
 void count_token_embedder(CostAccount& account, const std::string& name, const ModelConfig& config,

@@ -10,7 +10,6 @@
 #include "layers/attention/positions.h"
 #include "layers/weights/embedding.h"
 #include "layers/weights/norm.h"
-#include "models/config/cost.h"
 #include "models/config/model_config.h"
 
 namespace zoo {
@@ -30,6 +29,8 @@ struct Embedded {
 class EmbedderImpl : public Module {
  public:
   virtual Embedded forward(const Batch& batch) = 0;
+  /// As Model::mixes_rows().
+  virtual bool mixes_rows() const { return false; }
 };
 
 /// Sequences of tokens and their positions.
@@ -42,7 +43,7 @@ struct TokenInput {
 
 /// Embeds tokens, their absolute positions and segments; then a norm and dropout. The configuration says
 /// which of these exist.
-class TokenEmbedderImpl : public EmbedderImpl, public WeightOwner {
+class TokenEmbedderImpl : public Cloneable<TokenEmbedderImpl, EmbedderImpl>, public WeightOwner {
  public:
   /// The model owns `token`, and may share it between embedders and with the output projection.
   TokenEmbedderImpl(const ModelConfig& config, const TokenEmbedding& token);
@@ -51,14 +52,12 @@ class TokenEmbedderImpl : public EmbedderImpl, public WeightOwner {
   /// (B, T, D). Throws DataError if a sequence is longer than the table of learned positions.
   torch::Tensor forward(const TokenInput& input);
   void visit_weights(const WeightVisitor& visit) const override;
+  auto arguments() const { return std::tie(config_, token_); }
   void pretty_print(std::ostream& stream) const override;
 
   torch::nn::Embedding position_embedding{nullptr};  // (position_offset + max_positions, D)
   torch::nn::Embedding segment_embedding{nullptr};   // (n_segments, D)
   Norm embedding_norm{nullptr};
-
- protected:
-  std::shared_ptr<torch::nn::Module> fresh(const std::optional<torch::Device>& device) const override;
 
  private:
   torch::Tensor absolute_positions(const PositionRange& range, torch::Device device);
@@ -84,6 +83,10 @@ torch::Tensor token_dropout_factors(const TokenInput& input, int64_t mask);
 /// The table of token vectors for a configuration. It has config.vocab_size rows if that is set, otherwise
 /// `vocab_size`.
 TokenEmbedding make_token_embedding(const ModelConfig& config, int64_t vocab_size);
+
+/// Adds the cost of such a table with path `name`, as count_table().
+void count_token_table(CostAccount& account, const std::string& name, const ModelConfig& config,
+                       int64_t vocab_size, double n_tokens, int64_t n_sides = 1);
 
 /// Adds the cost of the tables and the norm of a TokenEmbedder with path `name`.
 void count_token_embedder(CostAccount& account, const std::string& name, const ModelConfig& config,

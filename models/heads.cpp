@@ -37,7 +37,7 @@ LinearOptions classifier_options(const ModelConfig& config, const ModelPurpose& 
 
 ModelHeadImpl::ModelHeadImpl(const ModelConfig& config, const ModelPurpose& purpose,
                              const TokenEmbedding& token, Pooling pooling)
-    : config_(config), purpose_(purpose), token_(token), pooling_(pooling) {
+    : config_(config), purpose_(purpose), token_(token ? token.ptr() : nullptr), pooling_(pooling) {
   const int64_t d_model = config.d_model;
   if (!predicts_tokens(purpose.head)) {
     if (pooling == Pooling::pooler)
@@ -55,7 +55,7 @@ ModelHeadImpl::ModelHeadImpl(const ModelConfig& config, const ModelPurpose& purp
                            .scale(config.output_scale.value_or(1.0))
                            .softcap(config.logits_softcap);
   output = register_module(
-      "output", config.tie_embeddings ? OutputProjection(options, token) : OutputProjection(options));
+      "output", OutputProjection(options, config.tie_embeddings ? token : TokenEmbedding(nullptr)));
 }
 
 torch::Tensor ModelHeadImpl::prepare(const torch::Tensor& hidden) {
@@ -79,12 +79,6 @@ torch::Tensor ModelHeadImpl::project(const torch::Tensor& features) {
 int64_t ModelHeadImpl::n_outputs() const {
   if (output) return output->options.vocab_size();
   return classifier ? classifier->n_outputs() : config_.d_model;
-}
-
-std::shared_ptr<torch::nn::Module> ModelHeadImpl::fresh(const std::optional<torch::Device>& device) const {
-  const bool tied = output && config_.tie_embeddings;
-  const auto token = tied ? TokenEmbedding(copy_of(token_.ptr(), device)) : token_;
-  return std::make_shared<ModelHeadImpl>(config_, purpose_, token, pooling_);
 }
 
 void ModelHeadImpl::pretty_print(std::ostream& stream) const {
@@ -114,11 +108,9 @@ void count_head(CostAccount& account, const ModelConfig& config, const ModelPurp
   const int64_t vocab_size = config.vocab_size.value_or(purpose.vocab_size);
   account.add({.name = account.path("head", "output"),
                .kind = "output projection",
-               .shape = account.is_detailed() ? fmt::format("{} → {}{}", d_model, vocab_size,
-                                                            config.tie_embeddings ? ", tied" : "")
-                                              : std::string(),
+               .shape = account.text("{} → {}{}", d_model, vocab_size, config.tie_embeddings ? ", tied" : ""),
                .flops = 2 * n_targets * static_cast<double>(d_model * vocab_size),
-               .activation_bytes = n_targets * static_cast<double>(vocab_size * kFloatBytes)});
+               .activation_bytes = bytes_of(n_targets, vocab_size)});
 }
 
 torch::Tensor select_positions(const torch::Tensor& hidden, const torch::Tensor& positions) {

@@ -6,7 +6,6 @@
 #include "layers/weights/embedding.h"
 #include "layers/weights/linear.h"
 #include "layers/weights/norm.h"
-#include "models/config/cost.h"
 #include "models/model.h"
 
 namespace zoo {
@@ -15,7 +14,7 @@ namespace zoo {
 /// classifier reads.
 enum class Pooling { none, pooler };
 
-class ModelHeadImpl : public Module {
+class ModelHeadImpl : public Cloneable<ModelHeadImpl> {
  public:
   /// `token` is the embedding whose matrix a tied output projection uses. It may be null if the head does not
   /// predict tokens.
@@ -30,6 +29,7 @@ class ModelHeadImpl : public Module {
   torch::Tensor project(const torch::Tensor& features);
   /// V or C; D without a head
   int64_t n_outputs() const;
+  auto arguments() const { return std::tie(config_, purpose_, token_, pooling_); }
   void pretty_print(std::ostream& stream) const override;
 
   Linear transform{nullptr};  // masked language modelling: D → D, activation, norm
@@ -38,13 +38,10 @@ class ModelHeadImpl : public Module {
   Linear pooler{nullptr};            // D → D, model.pooler_activation
   Linear classifier{nullptr};        // classification, of tokens too, and regression: D → C
 
- protected:
-  std::shared_ptr<torch::nn::Module> fresh(const std::optional<torch::Device>& device) const override;
-
  private:
   ModelConfig config_;
   ModelPurpose purpose_;
-  TokenEmbedding token_;  // not registered here: the model owns it
+  std::shared_ptr<TokenEmbeddingImpl> token_;  // not registered here: the model owns it; may be null
   Pooling pooling_;
 };
 TORCH_MODULE(ModelHead);

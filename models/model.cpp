@@ -19,8 +19,8 @@ torch::Device Model::device() const {
 Batch Model::on_device(const Batch& batch) const {
   const auto to = device();
   if (!to.is_cpu()) {
-    check_tokens(batch.input.ids);
-    check_tokens(batch.decoder.ids);
+    for (const auto& ids : {batch.input.ids, batch.decoder.ids})
+      if (ids.defined() && ids.is_cpu() && ids.numel() > 0) require_vectors(ids.max().item<int64_t>());
     const auto& targets = batch.targets;
     if (targets.defined() && targets.is_cpu() && targets.scalar_type() == torch::kInt64 &&
         targets.numel() > 0) {
@@ -33,17 +33,13 @@ Batch Model::on_device(const Batch& batch) const {
 }
 
 void Model::check_tokens(std::span<const int64_t> ids) const {
-  if (ids.empty() || device().is_cpu()) return;
-  const auto highest = *std::ranges::max_element(ids);
+  if (!ids.empty() && !device().is_cpu()) require_vectors(*std::ranges::max_element(ids));
+}
+
+void Model::require_vectors(int64_t highest) const {
   for (const auto& module : modules(/*include_self=*/false)) {
     if (const auto* const table = module->as<TokenEmbeddingImpl>()) table->check(highest);
   }
-}
-
-void Model::check_tokens(const torch::Tensor& ids) const {
-  if (!ids.defined() || !ids.is_cpu()) return;
-  const auto flat = ids.contiguous();
-  check_tokens({flat.const_data_ptr<int64_t>(), static_cast<size_t>(flat.numel())});
 }
 
 void Model::checkpoint_activations(ActivationCheckpointing what) {

@@ -74,7 +74,8 @@ class Model : public Module {
   void check_tokens(std::span<const int64_t> ids) const;
 
  private:
-  void check_tokens(const torch::Tensor& ids) const;
+  /// Throws DataError if the highest of some tokens has no vector.
+  void require_vectors(int64_t highest) const;
 };
 
 /// Selects the tokens of a call for which the logits of the next token are computed.

@@ -98,7 +98,7 @@ TransformerLayerOptions layer_options(const ModelConfig& config, StackRole role,
                                       std::shared_ptr<SharedModules> shared) {
   const MakeMixer make = [config, role, layer, shared = std::move(shared)] {
     const MixerPlace place{.model = config, .role = role, .layer = layer, .shared = shared.get()};
-    return mixer_types().at(place.selection()).make(place);
+    return make_mixer(mixer_types().at(place.selection()), place);
   };
   auto options =
       TransformerLayerOptions(make, feed_forward_options(config), norm_options(config, config.d_model))
@@ -131,10 +131,6 @@ StackImpl::StackImpl(const ModelConfig& config, StackRole role)
   if (wants_final_norm(config.norm_placement)) {
     final_norm = register_module("final_norm", Norm(norm_options(config, config.d_model)));
   }
-}
-
-std::shared_ptr<torch::nn::Module> StackImpl::fresh(const std::optional<torch::Device>&) const {
-  return std::make_shared<StackImpl>(config_, role_);
 }
 
 void StackImpl::take_settings(const torch::nn::Module& from) {
@@ -239,23 +235,10 @@ void store_cache(torch::nn::Module& model, CacheFormat format) {
 
 void count_stack(CostAccount& account, const std::string& name, const ModelConfig& config, StackRole role,
                  const AttentionShape& shape) {
-  const bool with_memory = role == StackRole::decoder_with_memory;
-  const auto n_tokens = static_cast<double>(shape.batch_size * shape.n_queries);
-  const auto norm = norm_options(config, config.d_model);
-  const int64_t n_sub_layers = with_memory ? 3 : 2;
-  const int64_t n_norms = config.norm_placement == NormPlacement::parallel   ? 1
-                          : config.norm_placement == NormPlacement::sandwich ? 2 * n_sub_layers
-                                                                             : n_sub_layers;
-  if (config.position == Position::t5) {
+  if (config.position == Position::t5)
     count_table(account, account.path(name, "position_bias.buckets"), config.relative_buckets,
                 config.n_heads);
-  }
-  const auto count_scale = [&](std::string path) {
-    account.add({.name = std::move(path),
-                 .kind = "layer scale",
-                 .shape = account.is_detailed() ? fmt::format("{}", config.d_model) : "",
-                 .activation_bytes = n_tokens * static_cast<double>(config.d_model * kFloatBytes)});
-  };
+  const auto options = layer_options(config, role, 0);  // of all layers, except for their mixers
   for (int64_t i = 0; i < n_layers_of(config, role); ++i) {
     const auto layer = account.path(name, "layers", i);
     const MixerPlace place{.model = config, .role = role, .layer = i};
@@ -263,19 +246,11 @@ void count_stack(CostAccount& account, const std::string& name, const ModelConfi
         .at(place.selection())
         .count(account, account.path(layer, "self_attention"), place,
                {.batch_size = shape.batch_size, .n_queries = shape.n_queries, .n_keys = shape.n_queries});
-    if (with_memory) {
-      count_attention(account, account.path(layer, "cross_attention"), "cross-attention",
-                      cross_attention_options(config), shape);
-    }
-    count_feed_forward(account, account.path(layer, "feed_forward"), feed_forward_options(config), n_tokens);
-    count_norms(account, account.path(layer, "residual"), norm, n_norms, n_tokens);
-    if (!config.layer_scale) continue;
-    count_scale(account.path(layer, "residual.self_attention_scale"));
-    if (with_memory) count_scale(account.path(layer, "residual.cross_attention_scale"));
-    count_scale(account.path(layer, "residual.feed_forward_scale"));
+    count_transformer_layer(account, layer, options, shape);
   }
   if (wants_final_norm(config.norm_placement))
-    count_norms(account, account.path(name, "final_norm"), norm, 1, n_tokens);
+    count_norms(account, account.path(name, "final_norm"), norm_options(config, config.d_model), 1,
+                static_cast<double>(shape.batch_size * shape.n_queries));
 }
 
 }  // namespace zoo

@@ -14,7 +14,6 @@
 #include "layers/attention/rotary.h"
 #include "layers/kernels/cache_format.h"
 #include "layers/transformer_layer.h"
-#include "models/config/cost.h"
 #include "models/config/model_config.h"
 #include "models/decoding_state.h"
 
@@ -41,7 +40,7 @@ struct StackInput {
   std::vector<torch::Tensor>* cross_maps = nullptr;  // cross-attention weights are appended
 };
 
-class StackImpl : public Module {
+class StackImpl : public Cloneable<StackImpl> {
  public:
   StackImpl(const ModelConfig& config, StackRole role);
   /// (B, T, D): final hidden states.
@@ -55,6 +54,7 @@ class StackImpl : public Module {
   /// How the states of later begin() calls store keys and values. Does nothing for an encoder. Throws
   /// UsageError if a layer's state does not have the format.
   void store_cache(CacheFormat format);
+  auto arguments() const { return std::tie(config_, role_); }
   void pretty_print(std::ostream& stream) const override;
 
   std::vector<TransformerLayer> layers;
@@ -64,7 +64,6 @@ class StackImpl : public Module {
   Norm final_norm{nullptr};
 
  protected:
-  std::shared_ptr<torch::nn::Module> fresh(const std::optional<torch::Device>& device) const override;
   void take_settings(const torch::nn::Module& from) override;
 
  private:

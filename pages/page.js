@@ -27,6 +27,16 @@ export const count = (n, what) => `${n} ${what}${n === 1 ? '' : 's'}`;
 /** The width inside the padding of an element. */
 export const roomInside = node => node.clientWidth - 2 * parseFloat(getComputedStyle(node).paddingLeft);
 
+/** Calls `act` when the width of an element changes. */
+export function whenResized(node, act) {
+  let width = node.clientWidth;
+  new ResizeObserver(() => {
+    if (node.clientWidth === width) return;
+    width = node.clientWidth;
+    act();
+  }).observe(node);
+}
+
 // ---- Tokens -------------------------------------------------------------------------------------------------------
 
 /** A token in a sentence, without SentencePiece's mark for the beginning of a word. */

@@ -107,7 +107,7 @@ Experiment load_complete_experiment(const std::filesystem::path& path) {
 }
 
 Experiment parse_complete_experiment(std::string_view text, std::string_view name) {
-  return complete_experiment(ConfigFile::parse(text, name));
+  return complete_experiment(ConfigFile::parse_made(text, name));
 }
 
 void pin_paths(Experiment& experiment) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include <torch/types.h>
@@ -71,6 +72,10 @@ struct ObjectiveType : TypeInfo {
   std::function<std::shared_ptr<const Objective>(const Selection& selection, const ObjectiveContext& context)>
       make = nullptr;
 };
+
+inline std::string_view what_lacks(const ObjectiveType& type) {
+  return type.make || type.name == "task" ? std::string_view() : "make, which builds the objective";
+}
 
 /// "task": the task's default; "cross_entropy": TokenCrossEntropy; "ctc": CtcObjective.
 Registry<ObjectiveType>& objective_types();

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "io/json_document.h"
-#include "text/corpus.h"
+#include "text/text_rows.h"
 
 namespace zoo {
 namespace {

@@ -40,6 +40,8 @@ BatchSource& Task::batches(Split split) {
   return *source;
 }
 
+std::string Task::hash_of_data() const { return zoo::hash_of_data(experiment_.data); }
+
 BatchOptions Task::batch_options(Split split) const {
   const auto& config = experiment_;
   BatchOptions options;
@@ -112,11 +114,11 @@ Better TaskType::better(std::string_view key) const {
 
 const TaskType& task_type(const Experiment& experiment) { return task_types().at(experiment.task); }
 
-std::unique_ptr<Task> open_task(const Experiment& experiment, Vocabulary vocabulary) {
+std::unique_ptr<Task> task_with_vocabulary(const Experiment& experiment, Vocabulary vocabulary) {
   return task_type(experiment).make(experiment, std::move(vocabulary));
 }
 
-std::shared_ptr<Model> make_model(const Experiment& experiment, const Task& task) {
+std::shared_ptr<Model> initialized_model(const Experiment& experiment, const Task& task) {
   const auto purpose = task.purpose();
   const int64_t vocab_size = experiment.model.vocab_size.value_or(purpose.vocab_size);
   if (vocab_size < purpose.vocab_size && !experiment.init_from) {
@@ -124,14 +126,14 @@ std::shared_ptr<Model> make_model(const Experiment& experiment, const Task& task
         fmt::format("model.vocab_size: {} is less than the {} tokens of the tokenizer: leave the key out",
                     vocab_size, purpose.vocab_size));
   }
-  auto model = make_model(experiment.model, purpose);
+  auto model = initialized_model(experiment.model, purpose);
   if (const auto& lora = experiment.training.lora) add_adapters(*model, *lora, purpose.head);
   return model;
 }
 
-std::shared_ptr<Model> build_model(const Experiment& experiment, const Task& task) {
+std::shared_ptr<Model> uninitialized_model(const Experiment& experiment, const Task& task) {
   const auto purpose = task.purpose();
-  auto model = build_model(experiment.model, purpose);
+  auto model = uninitialized_model(experiment.model, purpose);
   if (const auto& lora = experiment.training.lora) add_adapters(*model, *lora, purpose.head);
   return model;
 }

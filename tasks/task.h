@@ -9,6 +9,7 @@
 
 #include "data/batch_source.h"
 #include "data/images/box.h"
+#include "data/splits.h"
 #include "io/metrics_log.h"
 #include "models/model.h"
 #include "tasks/evaluation.h"
@@ -17,7 +18,6 @@
 #include "tasks/prediction.h"
 #include "tasks/task_type.h"
 #include "tasks/vocabulary.h"
-#include "text/corpus.h"
 #include "tokenizers/tokenizer.h"
 
 namespace zoo {
@@ -54,6 +54,9 @@ class Task {
 
   /// Remarks for people about the data that were read so far, and how they fit the model.
   const std::vector<std::string>& notes() const { return notes_; }
+
+  /// A hash of the files of the training and validation data (text/corpus.h).
+  virtual std::string hash_of_data() const;
 
   /// The batches of a split: shuffled for train, in the order of the text for the others. Throws DataError.
   BatchSource& batches(Split split);
@@ -110,7 +113,7 @@ class Task {
 
 /// The task of an experiment with this vocabulary. Missing parts of the vocabulary are made from the training
 /// data.
-std::unique_ptr<Task> open_task(const Experiment& experiment, Vocabulary vocabulary);
+std::unique_ptr<Task> task_with_vocabulary(const Experiment& experiment, Vocabulary vocabulary);
 
 /// Sets the bias of the layer that gives the outputs to Task::mean_target(), if there is one: otherwise a
 /// model needs many steps to find where the numbers lie.
@@ -118,8 +121,8 @@ void start_at_mean(const Task& task, Model& model);
 
 /// The model of an experiment, with adapters if training.lora is set, on the CPU, initialised with the
 /// default generator. Throws ConfigError.
-std::shared_ptr<Model> make_model(const Experiment& experiment, const Task& task);
+std::shared_ptr<Model> initialized_model(const Experiment& experiment, const Task& task);
 /// The same without initial weights: every tensor must be loaded before use.
-std::shared_ptr<Model> build_model(const Experiment& experiment, const Task& task);
+std::shared_ptr<Model> uninitialized_model(const Experiment& experiment, const Task& task);
 
 }  // namespace zoo

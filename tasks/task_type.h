@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "data/labels.h"
@@ -90,6 +91,10 @@ struct TaskType : TypeInfo {
   /// How a text is given to the model; default: the task has no texts.
   std::function<TextLayout(const Experiment& experiment)> layout = nullptr;
 };
+
+inline std::string_view what_lacks(const TaskType& type) {
+  return type.make ? std::string_view() : "make, which builds the task";
+}
 
 /// The library's tasks (library_tasks.h) and added ones.
 Registry<TaskType>& task_types();

@@ -77,31 +77,10 @@ Value Interpreter::evaluate_form(const Junctor& form) {
 }
 
 Value Interpreter::evaluate_form(const Comparison& form) {
-  const auto holds = [&](Comparator kind, const Value& left, const Value& right) {
-    switch (kind) {
-      case Comparator::equal:
-        return equal(budget_, left, right);
-      case Comparator::unequal:
-        return !equal(budget_, left, right);
-      case Comparator::less:
-        return compare(budget_, Order::less, left, right);
-      case Comparator::less_equal:
-        return compare(budget_, Order::less_equal, left, right);
-      case Comparator::greater:
-        return compare(budget_, Order::greater, left, right);
-      case Comparator::greater_equal:
-        return compare(budget_, Order::greater_equal, left, right);
-      case Comparator::within:
-        return contains(budget_, right, left);
-      case Comparator::not_within:
-        return !contains(budget_, right, left);
-    }
-    return false;
-  };
   auto left = evaluate(form.first);
   for (const auto& [kind, operand] : form.rest) {
     auto right = evaluate(operand);
-    if (!holds(kind, left, right)) return false;
+    if (!compare(budget_, kind, left, right)) return false;
     left = std::move(right);
   }
   return true;

@@ -13,18 +13,12 @@ namespace zoo::templates {
 namespace {
 
 std::string shown(const Token& token) {
-  switch (token.kind) {
-    case TokenKind::end:
-      return "the end of the template";
-    case TokenKind::block_end:
-      return "'%}'";
-    case TokenKind::variable_end:
-      return "'}}'";
-    case TokenKind::string:
-      return "a text";
-    default:
-      return fmt::format("'{}'", excerpt(token.text, 30));
-  }
+  const auto kind = token.kind;
+  return kind == TokenKind::end            ? "the end of the template"
+         : kind == TokenKind::block_end    ? "'%}'"
+         : kind == TokenKind::variable_end ? "'}}'"
+         : kind == TokenKind::string       ? "a text"
+                                           : fmt::format("'{}'", excerpt(token.text, 30));
 }
 
 }  // namespace

@@ -40,9 +40,17 @@ Value sort_key(Budget& budget, const Value& item, const Value* path, bool keeps_
 /// Sorts pairs of keys and items, stably. Comparisons may throw, which std::stable_sort allows.
 void sort_by_keys(Budget& budget, std::vector<std::pair<Value, Value>>& items, bool descending) {
   std::ranges::stable_sort(items, [&](const auto& a, const auto& b) {
-    return descending ? compare(budget, Order::less, b.first, a.first)
-                      : compare(budget, Order::less, a.first, b.first);
+    return descending ? compare(budget, Comparator::less, b.first, a.first)
+                      : compare(budget, Comparator::less, a.first, b.first);
   });
+}
+
+/// The items alone, sorted.
+Value sorted(Budget& budget, std::vector<std::pair<Value, Value>> keyed, bool descending) {
+  sort_by_keys(budget, keyed, descending);
+  std::vector<Value> items;
+  for (auto& [key, item] : keyed) items.push_back(std::move(item));
+  return list(budget, std::move(items));
 }
 
 Value sort(Budget& budget, const Value& value, const Arguments& arguments) {
@@ -50,10 +58,7 @@ Value sort(Budget& budget, const Value& value, const Arguments& arguments) {
   std::vector<std::pair<Value, Value>> keyed;
   for (auto& item : items_of(budget, value))
     keyed.emplace_back(sort_key(budget, item, bound.find(2), bound.flag(1)), std::move(item));
-  sort_by_keys(budget, keyed, bound.flag(0));
-  std::vector<Value> items;
-  for (auto& [key, item] : keyed) items.push_back(std::move(item));
-  return list(budget, std::move(items));
+  return sorted(budget, std::move(keyed), bound.flag(0));
 }
 
 Value dictsort(Budget& budget, const Value& value, const Arguments& arguments) {
@@ -71,15 +76,12 @@ Value dictsort(Budget& budget, const Value& value, const Arguments& arguments) {
     keyed.emplace_back(sort_key(budget, sorted_by, nullptr, bound.flag(0)),
                        sequence(budget, Kind::tuple, {key, member}));
   }
-  sort_by_keys(budget, keyed, bound.flag(2));
-  std::vector<Value> items;
-  for (auto& [key, item] : keyed) items.push_back(std::move(item));
-  return list(budget, std::move(items));
+  return sorted(budget, std::move(keyed), bound.flag(2));
 }
 
 Value extreme(Budget& budget, const std::string& name, const Value& value, const Arguments& arguments) {
   const Bound bound(name, arguments, {"case_sensitive", "attribute"});
-  const auto order = name == "min" ? Order::less : Order::greater;
+  const auto order = name == "min" ? Comparator::less : Comparator::greater;
   std::optional<std::pair<Value, Value>> best;
   for (const auto& item : items_of(budget, value)) {
     auto key = sort_key(budget, item, bound.find(1), bound.flag(0));

@@ -59,7 +59,6 @@ struct Junctor {
   Junction kind;
   Operand left, right;
 };
-enum class Comparator { equal, unequal, less, less_equal, greater, greater_equal, within, not_within };
 struct Comparison {
   Operand first;
   std::vector<std::pair<Comparator, Operand>> rest;

@@ -74,45 +74,14 @@ bool is_same_object(const Value& left, const Value& right) {
   throw Problem("sameas: only True, False, None, lists and dictionaries are supported");
 }
 
-using TestOfTwo = bool (*)(Budget&, const Value&, const Value&);
-const std::map<std::string_view, TestOfTwo>& tests_of_two() {
-  constexpr TestOfTwo eq = [](Budget& b, const Value& v, const Value& w) { return equal(b, v, w); };
-  constexpr TestOfTwo ne = [](Budget& b, const Value& v, const Value& w) { return !equal(b, v, w); };
-  constexpr TestOfTwo lt = [](Budget& b, const Value& v, const Value& w) {
-    return compare(b, Order::less, v, w);
-  };
-  constexpr TestOfTwo le = [](Budget& b, const Value& v, const Value& w) {
-    return compare(b, Order::less_equal, v, w);
-  };
-  constexpr TestOfTwo gt = [](Budget& b, const Value& v, const Value& w) {
-    return compare(b, Order::greater, v, w);
-  };
-  constexpr TestOfTwo ge = [](Budget& b, const Value& v, const Value& w) {
-    return compare(b, Order::greater_equal, v, w);
-  };
-  static const std::map<std::string_view, TestOfTwo> tests = {
-      {"eq", eq},
-      {"equalto", eq},
-      {"==", eq},
-      {"ne", ne},
-      {"!=", ne},
-      {"lt", lt},
-      {"lessthan", lt},
-      {"<", lt},
-      {"le", le},
-      {"<=", le},
-      {"gt", gt},
-      {">", gt},
-      {"ge", ge},
-      {">=", ge},
-      {"greaterthan", gt},
-      {"in", [](Budget& b, const Value& v, const Value& w) { return contains(b, w, v); }},
-      {"sameas", [](Budget&, const Value& v, const Value& w) { return is_same_object(v, w); }},
-      {"divisibleby", [](Budget& b, const Value& v, const Value& w) {
-         const auto rest = compute(b, Operator::modulo, v, w).as_number();  // not of a text: "%s" % 2
-         return rest && *rest == 0;
-       }}};
-  return tests;
+const std::map<std::string_view, Comparator>& comparators() {
+  using enum Comparator;
+  static const std::map<std::string_view, Comparator> known = {
+      {"eq", equal},      {"equalto", equal},    {"==", equal},         {"ne", unequal},
+      {"!=", unequal},    {"lt", less},          {"lessthan", less},    {"<", less},
+      {"le", less_equal}, {"<=", less_equal},    {"gt", greater},       {"greaterthan", greater},
+      {">", greater},     {"ge", greater_equal}, {">=", greater_equal}, {"in", within}};
+  return known;
 }
 
 }  // namespace
@@ -125,11 +94,15 @@ bool apply_test(Budget& budget, const std::string& name, const Value& value, con
     const Bound nothing(name, arguments, {});
     return found->second(budget, value);
   }
-  if (const auto found = tests_of_two().find(name); found != tests_of_two().end()) {
-    const Bound bound(name, arguments, {"other"}, 1);
-    return found->second(budget, value, bound.at(0));
-  }
-  throw Problem(fmt::format("the test '{}' does not exist or is not supported", excerpt(name, 40)));
+  const auto comparator = comparators().find(name);
+  if (comparator == comparators().end() && name != "sameas" && name != "divisibleby")
+    throw Problem(fmt::format("the test '{}' does not exist or is not supported", excerpt(name, 40)));
+  const Bound bound(name, arguments, {"other"}, 1);
+  const auto& other = bound.at(0);
+  if (comparator != comparators().end()) return compare(budget, comparator->second, value, other);
+  if (name == "sameas") return is_same_object(value, other);
+  const auto rest = compute(budget, Operator::modulo, value, other).as_number();  // not of a text: "%s" % 2
+  return rest && *rest == 0;
 }
 
 }  // namespace zoo::templates

@@ -1,6 +1,7 @@
 #include "text/conversations.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <string_view>
@@ -11,9 +12,6 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "data/file_lines.h"
-#include "data/text_files.h"
-#include "io/file_kind.h"
 #include "io/json_document.h"
 #include "io/sha256.h"
 #include "tokenizers/token_cache.h"
@@ -22,39 +20,50 @@ namespace zoo {
 namespace {
 
 using ConversationVisitor = std::function<void(Conversation conversation, const std::string& place)>;
-using LineVisitor = std::function<void(const std::filesystem::path& path, const FileLines& at)>;
 
-/// Calls `visit` at each line that is not blank.
-void visit_lines(const DataConfig& config, Split split, const LineVisitor& visit) {
-  for (const auto& file : files_to_read(config, split)) {
-    const auto path = data_path(file);
-    if (!has_extension(path, {".jsonl", ".ndjson"})) {
-      throw DataError(
-          fmt::format("{}: conversations are read from NAME.jsonl, with an object like {{\"messages\": "
-                      "[...]}} in each line",
-                      path.string()));
-    }
-    for (FileLines lines(path); lines.next();) {
-      if (!is_blank(lines.line())) visit(path, lines);
-    }
-  }
+/// The keys of a question and its answer.
+struct QuestionKeys {
+  const char *question, *more, *answer;
+};
+constexpr QuestionKeys kQuestions[] = {
+    {"instruction", "input", "output"}, {"prompt", nullptr, "completion"}, {"prompt", nullptr, "response"}};
+
+Conversation message(const char* role, const Conversation& content) {
+  return {{"role", role}, {"content", content}};
 }
 
-/// The same for the lines of `split` only, if the files have those of two.
-void visit_lines_of_split(const DataConfig& config, Split split, const LineVisitor& visit) {
-  size_t n = 0, n_train = 0, number = 0;
-  const bool shared = is_shared(config, split);
-  if (shared) {
-    visit_lines(config, split, [&](const auto&, const auto&) { ++n; });
-    n_train = train_part(config, n);
+/// ShareGPT's names of roles; others are as they are.
+std::string role_of(const std::string& from) {
+  return from == "human" ? "user" : from == "gpt" || from == "bot" || from == "model" ? "assistant" : from;
+}
+
+/// Writes the forms of other collections as "messages". Returns whether there are some then.
+bool make_messages(Conversation& object) {
+  if (object.contains("messages")) return true;
+  auto messages = Conversation::array();
+  const auto is_text = [&](const char* key) {
+    return key && object.contains(key) && object[key].is_string();
+  };
+  const auto text = [&](const char* key) {
+    return is_text(key) ? object[key].get<std::string>() : std::string();
+  };
+  if (const auto turns = object.find("conversations"); turns != object.end() && turns->is_array()) {
+    if (!text("system").empty()) messages.push_back(message("system", text("system")));
+    for (const auto& turn : *turns) {
+      if (!turn.is_object() || !turn.contains("from") || !turn["from"].is_string() || !turn.contains("value"))
+        return false;
+      messages.push_back(message(role_of(turn["from"].get<std::string>()).c_str(), turn["value"]));
+    }
+  } else {
+    const auto* const keys = std::ranges::find_if(
+        kQuestions, [&](const auto& one) { return is_text(one.question) && is_text(one.answer); });
+    if (keys == std::end(kQuestions)) return false;
+    const auto more = text(keys->more);
+    messages.push_back(message("user", text(keys->question) + (more.empty() ? "" : "\n\n" + more)));
+    messages.push_back(message("assistant", text(keys->answer)));
   }
-  size_t visited = 0;
-  visit_lines(config, split, [&](const std::filesystem::path& path, const FileLines& at) {
-    if (shared && (number++ < n_train) != (split == Split::train)) return;
-    visit(path, at);
-    ++visited;
-  });
-  if (visited == 0) fail_empty(config, split, "conversations");
+  object = {{"messages", std::move(messages)}};
+  return true;
 }
 
 Conversation parsed(std::string_view line, const std::string& place) {
@@ -64,7 +73,7 @@ Conversation parsed(std::string_view line, const std::string& place) {
   } catch (const DataError& error) {
     throw DataError(fmt::format("{}: {}", place, error.what()));
   }
-  if (!conversation.is_object() || !conversation.contains("messages"))
+  if (!conversation.is_object() || !make_messages(conversation))
     throw DataError(fmt::format("{}: this is no conversation: an object with \"messages\"", place));
   conversation.erase("add_generation_prompt");
   conversation.erase("continue_final_message");
@@ -103,15 +112,9 @@ struct CachedConversations {
 
 /// Hash of everything that the tokens depend on: the conversations and the files of the tokenizer, its
 /// template among them. Empty if they are not cached.
-std::string cache_key(const DataConfig& config, Split split, const Tokenizer& tokenizer) {
+std::string cache_key(Corpus& corpus, Split split, const Tokenizer& tokenizer) {
   if (tokenizer.fingerprint().empty() || cache_root().empty()) return {};
-  Sha256 sum;
-  sum.add(fmt::format("conversations 1 {}\n", tokenizer.fingerprint()));
-  visit_lines_of_split(config, split, [&](const auto&, const FileLines& at) {
-    sum.add(fmt::format("{}\n", at.line().size()));
-    sum.add(at.line());
-  });
-  return sum.digest();
+  return sha256(fmt::format("conversations 2 {}\n{}", tokenizer.fingerprint(), corpus.fingerprint(split)));
 }
 
 CachedConversations cached_conversations(const std::string& key) {
@@ -141,19 +144,24 @@ TokenizedConversations with_counts(Stores stores, int64_t n) {
 
 }  // namespace
 
-void visit_conversations(const DataConfig& config, Split split, const ConversationVisitor& visit) {
-  visit_lines_of_split(config, split, [&](const std::filesystem::path& path, const FileLines& at) {
-    const auto place = fmt::format("{}:{}", path.string(), at.number());
-    visit(parsed(at.line(), place), place);
+bool are_conversations(const std::vector<std::string>& keys) {
+  const auto has = [&](const char* key) { return key && std::ranges::find(keys, key) != keys.end(); };
+  return has("messages") || has("conversations") || std::ranges::any_of(kQuestions, [&](const auto& one) {
+           return has(one.question) && has(one.answer);
+         });
+}
+
+void visit_conversations(Corpus& corpus, Split split, const ConversationVisitor& visit) {
+  corpus.visit(split, [&](const Document& line, Split) {
+    const auto place = fmt::format("{}:{}", line.file.string(), line.line);
+    visit(parsed(line.text, place), place);
   });
 }
 
-TokenizedConversations tokenize_conversations(const DataConfig& config, Split split,
-                                              const Tokenizer& tokenizer) {
+TokenizedConversations tokenize_conversations(Corpus& corpus, Split split, const Tokenizer& tokenizer) {
   const auto chat = make_chat_template(tokenizer.exported_files({}), "data.chat");
-  const auto cached = cached_conversations(cache_key(config, split, tokenizer));
-  int64_t n = 0;
-  visit_lines_of_split(config, split, [&](const auto&, const auto&) { ++n; });
+  const auto cached = cached_conversations(cache_key(corpus, split, tokenizer));
+  const int64_t n = corpus.n_documents(split);
   if (auto found = open_cached(cached)) return with_counts(*std::move(found), n);
 
   constexpr size_t at_once = 256;
@@ -170,7 +178,7 @@ TokenizedConversations tokenize_conversations(const DataConfig& config, Split sp
     }
     waiting.clear();
   };
-  visit_conversations(config, split, [&](Conversation conversation, const std::string& place) {
+  visit_conversations(corpus, split, [&](Conversation conversation, const std::string& place) {
     waiting.push_back({.conversation = std::move(conversation), .place = place});
     if (waiting.size() == at_once) finish();
   });
@@ -178,7 +186,7 @@ TokenizedConversations tokenize_conversations(const DataConfig& config, Split sp
   const Stores made{.tokens = tokens.finish(), .answers = answers.finish(), .bytes = bytes.finish()};
   if (made.tokens.n_rows() == 0) {
     throw DataError(fmt::format("{}: no conversation has an answer of the assistant that the template shows",
-                                corpus_name(config, split)));
+                                corpus_name(corpus.config(), split)));
   }
   return with_counts({.tokens = cached.tokens.write(made.tokens),
                       .answers = cached.answers.write(made.answers),

@@ -1,23 +1,32 @@
 #pragma once
-// Files of conversations (NAME.jsonl: an object with "messages" a line) for training.
+// Files of conversations for training: NAME.jsonl, an object a line, with
+//
+//   messages                        roles and contents, as OpenAI and transformers have them
+//   conversations                   "from" and "value", as ShareGPT has them
+//   instruction, input, output      a question and its answer, as Alpaca has them; input may be missing
+//   prompt, completion or response  the same
 
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
-#include "data/data_config.h"
 #include "data/splits.h"
 #include "text/chat_template.h"
+#include "text/corpus.h"
 #include "tokenizers/token_store.h"
 #include "tokenizers/tokenizer.h"
 
 namespace zoo {
 
+/// Whether rows with these keys are conversations.
+bool are_conversations(const std::vector<std::string>& keys);
+
 /// Calls `visit` with the conversations of `split` in order, and their places for messages ("chats.jsonl:7").
-/// Without validation files the last ones are the validation split. Throws DataError: a file that is missing
-/// or not NAME.jsonl, a line that is no conversation, no conversations.
+/// `corpus` is one with data.chat. Throws DataError: a file that is missing or not NAME.jsonl, a line that is
+/// no conversation, no conversations.
 void visit_conversations(
-    const DataConfig& config, Split split,
+    Corpus& corpus, Split split,
     const std::function<void(Conversation conversation, const std::string& place)>& visit);
 
 /// Conversations as tokens; rows of the two stores correspond.
@@ -31,7 +40,6 @@ struct TokenizedConversations {
 /// The conversations of `split` by the tokenizer's own template. Conversations without an answer are left
 /// out. The tokens are cached (tokenizers/token_cache.h). Throws DataError
 /// as visit_conversations() and ChatTemplate::encode_answers(), and if there is no template.
-TokenizedConversations tokenize_conversations(const DataConfig& config, Split split,
-                                              const Tokenizer& tokenizer);
+TokenizedConversations tokenize_conversations(Corpus& corpus, Split split, const Tokenizer& tokenizer);
 
 }  // namespace zoo

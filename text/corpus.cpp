@@ -1,31 +1,29 @@
 #include "text/corpus.h"
 
 #include <algorithm>
-#include <filesystem>
-#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
 #include "base/text.h"
-#include "data/class_split.h"
 #include "data/file_lines.h"
 #include "data/tables.h"
 #include "data/text_files.h"
 #include "io/file_kind.h"
-#include "io/files.h"
 #include "io/sha256.h"
 
 namespace zoo {
 namespace {
 
-using DocumentVisitor = std::function<void(std::string_view document)>;
+namespace fs = std::filesystem;
+
+using LineVisitor = std::function<void(std::string_view document)>;
 
 /// Puts lines together to documents.
 class DocumentSplitter {
  public:
-  DocumentSplitter(DocumentSplit split, const DocumentVisitor& visit) : split_(split), visit_(visit) {}
+  DocumentSplitter(DocumentSplit split, const LineVisitor& visit) : split_(split), visit_(visit) {}
 
   void add(std::string_view line) {
     if (split_ == DocumentSplit::line) {  // no copy: a line may be a large part of the memory
@@ -50,97 +48,64 @@ class DocumentSplitter {
 
  private:
   DocumentSplit split_;
-  const DocumentVisitor& visit_;
+  const LineVisitor& visit_;
   std::string document_;
 };
 
-/// Keeps the part of whole texts that belongs to `split`, counted in code points over all texts.
-void keep_part_of_text(const DataConfig& config, Split split, std::vector<std::string>& texts) {
-  if (!is_shared(config, split)) return;
-  size_t total = 0;
-  for (const std::string& text : texts) total += count_code_points(text);
-  size_t left = train_part(config, total);
-  for (std::string& text : texts) {
-    const size_t length = count_code_points(text);
-    const size_t cut = byte_of_code_point(text, left);
-    left -= std::min(left, length);
-    text = split == Split::train ? text.substr(0, cut) : text.substr(cut);
-  }
-  std::erase_if(texts, [](const std::string& text) { return text.empty(); });
-}
-
-struct Row {
-  std::string text, label, second;
+/// What becomes of the content of files.
+struct FileVisitor {
+  std::function<void(const Document& document)> document;
+  /// Is given the hash of each file, unless it is null.
+  std::function<void(const fs::path& file, std::string hash)> hash;
 };
 
-void keep_rows_of(const DataConfig& config, Split split, Problem problem, std::vector<Row>& rows) {
-  const bool has_classes = problem == Problem::single_label;
-  std::vector<RowIdentity> identities;
-  for (const auto& row : rows) {
-    identities.push_back(
-        {.text = row.text + '\t' + row.second, .label = has_classes ? row.label : std::string()});
-  }
-  const auto is_kept = rows_of_split(config, split, identities);
-  std::vector<Row> kept;
-  for (size_t i = 0; i < rows.size(); ++i)
-    if (is_kept[i]) kept.push_back(std::move(rows[i]));
-  rows = std::move(kept);
-}
-
-/// The columns of a text: one, or two for pairs.
-std::vector<ColumnNames> text_columns(const DataConfig& config) {
-  std::vector<ColumnNames> columns{config.text_column};
-  if (!config.pair_column.empty()) columns.push_back(config.pair_column);
-  return columns;
-}
-
-/// A tab within a text becomes a blank: it would end the first text.
-std::string joined_pair(std::string first, std::string second) {
-  std::ranges::replace(first, kBetweenPairs, ' ');
-  std::ranges::replace(second, kBetweenPairs, ' ');
-  return first + kBetweenPairs + second;
-}
-
-void read_rows(const std::filesystem::path& path, const DataConfig& config, Problem problem,
-               std::vector<Row>& out) {
-  auto columns = text_columns(config);
-  const bool has_pairs = columns.size() > 1;
-  columns.insert(columns.begin() + 1, {config.label_column});
-  const auto add = [&](TableRow row) {
-    auto& fields = row.fields;
-    try {
-      check_labels(fields[1], problem, config.label_separator);
-    } catch (const DataError& error) {
-      throw DataError(fmt::format("{}:{}: {}", path.string(), row.number, error.what()));
-    }
-    out.push_back({.text = std::move(fields[0]),
-                   .label = std::move(fields[1]),
-                   .second = has_pairs ? std::move(fields[2]) : std::string()});
-  };
-  ColumnUses uses{.texts = {0, 2}};
-  if (problem == Problem::multi_label) uses.lists = {1};
-  read_table(path, columns, add, uses);
-}
-
-/// The text of a file that is one document; in a table each row is a line.
-std::string whole_text_of(const std::filesystem::path& path, const DataConfig& config) {
-  if (!is_table(path)) return read_text(path);
+void visit_table(const fs::path& path, const DataConfig& config, const FileVisitor& visit) {
+  const auto table = open_table(path);
+  if (visit.hash) visit.hash(path, table->hash());
+  const bool is_whole = config.documents == DocumentSplit::none;
   std::string whole;
-  read_table(path, {config.text_column}, [&](const TableRow& row) { whole += row.fields[0] + "\n"; });
-  return whole;
+  table->read({config.text_column}, [&](const TableRow& row) {
+    const auto& text = row.fields.front();
+    if (is_whole) {
+      whole.append(text).push_back('\n');
+    } else if (!is_blank(text)) {
+      visit.document({.text = text, .file = path});
+    }
+  });
+  if (!whole.empty()) visit.document({.text = whole, .file = path});
 }
 
-/// The documents of a file. In a table, the rows already separate the texts.
-void visit_documents_of(const std::filesystem::path& path, const DataConfig& config,
-                        const DocumentVisitor& visit) {
-  if (is_table(path)) {
-    return read_table(path, {config.text_column}, [&](const TableRow& row) {
-      if (!is_blank(row.fields[0])) visit(row.fields[0]);
+void visit_conversation_lines(const fs::path& path, const FileVisitor& visit) {
+  if (!has_extension(path, {".jsonl", ".ndjson"})) {
+    throw DataError(
+        fmt::format("{}: conversations are read from NAME.jsonl, with an object like {{\"messages\": "
+                    "[...]}} in each line",
+                    path.string()));
+  }
+  FileLines lines(path);
+  if (visit.hash) visit.hash(path, lines.hash());
+  while (lines.next()) {
+    if (!is_blank(lines.line())) visit.document({.text = lines.line(), .file = path, .line = lines.number()});
+  }
+}
+
+void visit_file(const fs::path& path, const DataConfig& config, const FileVisitor& visit) {
+  if (config.chat) return visit_conversation_lines(path, visit);
+  if (is_table(path)) return visit_table(path, config, visit);
+  if (config.documents == DocumentSplit::none) {
+    const auto text = read_text(path, [&](std::string_view content) {
+      if (visit.hash) visit.hash(path, sha256(content));
     });
+    return visit.document({.text = text, .file = path});
   }
   bool is_empty = true;
-  DocumentSplitter splitter(config.documents, visit);
-  for (FileLines lines(path); lines.next();) {
+  FileLines lines(path);
+  if (visit.hash) visit.hash(path, lines.hash());
+  const LineVisitor visit_document = [&](std::string_view text) {
+    visit.document({.text = text, .file = path});
+  };
+  DocumentSplitter splitter(config.documents, visit_document);
+  while (lines.next()) {
     is_empty = is_empty && is_blank(lines.line());
     splitter.add(lines.line());
   }
@@ -148,108 +113,138 @@ void visit_documents_of(const std::filesystem::path& path, const DataConfig& con
   if (is_empty) throw DataError(fmt::format("{}: the file is empty, or has only blanks", path.string()));
 }
 
-/// The documents of all files of a split, train and valid together if they share files.
-void visit_all_documents(const DataConfig& config, Split split, const DocumentVisitor& visit) {
-  for (const auto& file : files_to_read(config, split)) visit_documents_of(data_path(file), config, visit);
-}
-
-/// If documents are divided between train and valid: how many of them, from the first on, belong to train.
-std::optional<size_t> documents_to_train_on(const DataConfig& config, Split split) {
-  if (config.documents == DocumentSplit::none || !is_shared(config, split)) return std::nullopt;
-  size_t n = 0;
-  visit_all_documents(config, split, [&](std::string_view) { ++n; });
-  return train_part(config, n);
-}
-
-void visit_whole_texts(const DataConfig& config, Split split, const DocumentVisitor& visit) {
-  std::vector<std::string> texts;
-  for (const auto& file : files_to_read(config, split)) {
-    auto text = whole_text_of(data_path(file), config);
-    if (!text.empty()) texts.push_back(std::move(text));
-  }
-  keep_part_of_text(config, split, texts);
-  for (const auto& text : texts) visit(text);
-}
-
-/// Throws DataError if `prefix` is one of the two files that it should be the common part of.
-void check_prefix(const ConfigPath& prefix, const DataConfig& config) {
-  for (const auto& suffix : {"." + config.source, "." + config.target}) {
-    if (!prefix.text.ends_with(suffix) || !find_path(prefix, has_file)) continue;
-    throw DataError(fmt::format("{}: name the prefix of both files: {}", prefix.text,
-                                prefix.text.substr(0, prefix.text.size() - suffix.size())));
-  }
-}
-
-struct TextPair {
-  std::string source, target;
-};
-
-/// Appends the pairs of PREFIX.source and PREFIX.target.
-void read_pair_files(const ConfigPath& prefix, const DataConfig& config, std::vector<TextPair>& pairs) {
-  check_prefix(prefix, config);
-  const auto source_path = data_path(prefix + ("." + config.source));
-  const auto target_path = data_path(prefix + ("." + config.target));
-  const std::string source_text = read_text(source_path);
-  const std::string target_text = read_text(target_path);
-  const auto sources = lines_of(source_text);
-  const auto targets = lines_of(target_text);
-  if (sources.size() != targets.size()) {
-    throw DataError(fmt::format("{} has {} lines and {} has {}: the numbers must be equal",
-                                source_path.string(), sources.size(), target_path.string(), targets.size()));
-  }
-  for (size_t i = 0; i < sources.size(); ++i) {
-    if (is_blank(sources[i]) || is_blank(targets[i])) continue;
-    pairs.push_back({.source = std::string(without_blanks_at_end(sources[i])),
-                     .target = std::string(without_blanks_at_end(targets[i]))});
-  }
-}
-
-/// Appends the pairs of a table. Line ends within a text become blanks: a text is a line.
-void read_pair_table(const std::filesystem::path& path, const DataConfig& config,
-                     std::vector<TextPair>& pairs) {
-  const auto names = [](const std::string& side) { return ColumnNames{side, "translation." + side}; };
-  read_table(path, {names(config.source), names(config.target)}, [&](TableRow row) {
-    for (auto& text : row.fields) std::ranges::replace(text, '\n', ' ');
-    if (is_blank(row.fields[0]) || is_blank(row.fields[1])) return;
-    pairs.push_back({.source = std::move(row.fields[0]), .target = std::move(row.fields[1])});
-  });
+void visit_files(const DataConfig& config, Split split, const FileVisitor& visit) {
+  for (const auto& file : files_to_read(config, split)) visit_file(data_path(file), config, visit);
 }
 
 }  // namespace
 
-TextReader reader_of(const DataConfig& config, Split split) {
-  const auto n_train = documents_to_train_on(config, split);
-  return [=](const DocumentVisitor& sink) {
-    size_t seen = 0, visited = 0;
-    const auto visit = [&](std::string_view document) {
-      if (n_train && (seen++ < *n_train) != (split == Split::train)) return;
-      ++visited;
-      sink(document);
-    };
-    config.documents == DocumentSplit::none ? visit_whole_texts(config, split, visit)
-                                            : visit_all_documents(config, split, visit);
-    if (visited == 0) fail_empty(config, split, "documents");
+Corpus::Corpus(DataConfig config, size_t most_kept) : config_(std::move(config)), most_kept_(most_kept) {}
+
+Corpus::Files& Corpus::files_of(Split split) {
+  return files_[static_cast<size_t>(is_shared(config_, split) ? Split::train : split)];
+}
+
+Corpus::Files& Corpus::surveyed(Split split) {
+  auto& files = files_of(split);
+  if (!files.is_surveyed) survey(files, split, [](const Document&) {});
+  return files;
+}
+
+/// Visits the documents of the files, whatever split they belong to.
+void Corpus::read(Split split, const DocumentVisitor& visit) {
+  auto& files = files_of(split);
+  if (!files.is_surveyed) return survey(files, split, visit);
+  if (!files.kept) return visit_files(config_, split, {.document = visit, .hash = nullptr});
+  for (const auto& [text, file, line] : *files.kept) visit({.text = text, .file = *file, .line = line});
+}
+
+void Corpus::survey(Files& files, Split split, const DocumentVisitor& visit) {
+  Files found;
+  std::vector<Kept> kept;
+  size_t n_kept = 0;
+  Sha256 sum;
+  const auto look = [&](const Document& document) {
+    sum.add(fmt::format("{}\n", document.text.size()));
+    sum.add(document.text);
+    found.n_items += has_whole_texts() ? count_code_points(document.text) : 1;
+    n_kept += sizeof(Kept) + document.text.size();
+    if (n_kept <= most_kept_) {
+      const auto* const file = &hashes_.find(document.file)->first;
+      kept.push_back({.text = std::string(document.text), .file = file, .line = document.line});
+    } else {
+      kept = {};
+    }
+    visit(document);
+  };
+  visit_files(config_, split, {.document = look, .hash = [&](const fs::path& file, std::string hash) {
+                                 hashes_[file] = std::move(hash);
+                               }});
+  found.is_surveyed = true;
+  found.digest = sum.digest();
+  if (n_kept <= most_kept_) found.kept = std::move(kept);
+  files = std::move(found);
+}
+
+void Corpus::visit(std::span<const Split> splits, const Visitor& visit) {
+  const auto first = splits.front();
+  size_t n_visited = 0;  // of the first split
+  const Visitor visit_wanted = [&](const Document& document, Split split) {
+    if (std::ranges::find(splits, split) == splits.end()) return;
+    n_visited += split == first ? 1 : 0;
+    visit(document, split);
+  };
+  if (!is_shared(config_, first)) {
+    read(first, [&](const Document& document) { visit_wanted(document, first); });
+  } else if (has_whole_texts()) {
+    visit_parts_of_whole_texts(visit_wanted);
+  } else {
+    const size_t n_train = train_part(config_, surveyed(first).n_items);
+    size_t n_seen = 0;
+    read(first, [&](const Document& document) {
+      visit_wanted(document, n_seen++ < n_train ? Split::train : Split::valid);
+    });
+  }
+  if (n_visited == 0) fail_empty(config_, first, config_.chat ? "conversations" : "documents");
+}
+
+/// The whole texts are cut into train and valid, counted in code points over all texts.
+void Corpus::visit_parts_of_whole_texts(const Visitor& visit) {
+  std::vector<std::pair<std::string, std::filesystem::path>> texts;
+  read(Split::train, [&](const Document& document) { texts.emplace_back(document.text, document.file); });
+  size_t left = train_part(config_, files_of(Split::train).n_items);
+  for (const auto& [text, file] : texts) {
+    const std::string_view whole = text;
+    const size_t cut = byte_of_code_point(whole, left);
+    left -= std::min(left, count_code_points(whole));
+    if (cut > 0) visit({.text = whole.substr(0, cut), .file = file}, Split::train);
+    if (cut < whole.size()) visit({.text = whole.substr(cut), .file = file}, Split::valid);
+  }
+}
+
+TextReader Corpus::reader(Split split) {
+  return [this, split](const std::function<void(std::string_view)>& sink) {
+    visit(split, [&](const Document& document, Split) { sink(document.text); });
   };
 }
 
-void visit_documents(const DataConfig& config, Split split, const DocumentVisitor& visit) {
-  reader_of(config, split)(visit);
+std::vector<std::string> Corpus::texts(Split split) {
+  std::vector<std::string> texts;
+  visit(split, [&](const Document& document, Split) { texts.emplace_back(document.text); });
+  return texts;
+}
+
+int64_t Corpus::n_documents(Split split) {
+  const size_t n = surveyed(split).n_items;
+  if (!is_shared(config_, split)) return static_cast<int64_t>(n);
+  const size_t n_train = train_part(config_, n);
+  return static_cast<int64_t>(split == Split::train ? n_train : n - n_train);
+}
+
+std::string Corpus::fingerprint(Split split) {
+  const auto& files = surveyed(split);
+  if (!is_shared(config_, split)) return files.digest;
+  return sha256(fmt::format("{} of {} {}", name_of(split), train_part(config_, files.n_items), files.digest));
+}
+
+void Corpus::release() {
+  for (auto& files : files_) files.kept.reset();
 }
 
 std::vector<std::string> read_documents(const DataConfig& config, Split split) {
-  std::vector<std::string> documents;
-  visit_documents(config, split, [&](std::string_view document) { documents.emplace_back(document); });
-  return documents;
+  return Corpus(config).texts(split);
 }
 
-std::string hash_of_data(const DataConfig& config) {
+std::string hash_of_data(const DataConfig& config, const FileHashes& known) {
   std::string hashes;
   for (const auto* files : {&config.train, &config.valid}) {
     for (const auto& file : *files) {
       const size_t before = hashes.size();
       for (const auto& name : {file, file + ("." + config.source), file + ("." + config.target)}) {
         try {
-          hashes += sha256_of_file(data_path(name));
+          const auto path = data_path(name);
+          const auto found = known.find(path);
+          hashes += found == known.end() ? sha256_of_file(path) : found->second;
         } catch (const DataError&) {  // `file` is a file or a prefix, so some of these names do not exist
         }
       }
@@ -258,79 +253,6 @@ std::string hash_of_data(const DataConfig& config) {
     hashes += '|';
   }
   return sha256(hashes);
-}
-
-ParallelTexts read_parallel(const DataConfig& config, Split split) {
-  std::vector<TextPair> pairs;
-  for (const auto& file : files_to_read(config, split)) {
-    is_table(file.text) ? read_pair_table(data_path(file), config, pairs)
-                        : read_pair_files(file, config, pairs);
-  }
-  keep_part(config, split, pairs);
-  if (pairs.empty()) {
-    throw DataError(fmt::format("{}.{}: no pairs of sentences for {}",
-                                files_to_read(config, split).front().text, config.source, name_of(split)));
-  }
-  ParallelTexts result;
-  for (auto& pair : pairs) {
-    result.source.push_back(std::move(pair.source));
-    result.target.push_back(std::move(pair.target));
-  }
-  return result;
-}
-
-LabelledTexts read_labelled(const DataConfig& config, Split split, Problem problem) {
-  std::vector<Row> rows;
-  for (const auto& file : files_to_read(config, split)) read_rows(data_path(file), config, problem, rows);
-  keep_rows_of(config, split, problem, rows);
-  if (rows.empty()) fail_empty(config, split, "rows");
-  LabelledTexts result;
-  for (Row& row : rows) {
-    result.texts.push_back(std::move(row.text));
-    if (!config.pair_column.empty()) result.pairs.push_back(std::move(row.second));
-    result.labels.push_back(std::move(row.label));
-  }
-  return result;
-}
-
-std::vector<std::string> LabelledTexts::inputs() const {
-  if (pairs.empty()) return texts;
-  std::vector<std::string> result;
-  for (size_t i = 0; i < texts.size(); ++i) result.push_back(joined_pair(texts[i], pairs[i]));
-  return result;
-}
-
-std::pair<std::string, std::string> split_pair(const std::string& input) {
-  const size_t tab = input.find(kBetweenPairs);
-  if (tab == input.npos || input.find(kBetweenPairs, tab + 1) != input.npos)
-    throw DataError("a pair is two texts with one tab between them (data.pair_column)");
-  return {input.substr(0, tab), input.substr(tab + 1)};
-}
-
-std::vector<std::string> read_texts(const std::filesystem::path& path, const DataConfig& config) {
-  if (has_extension(path, {".csv"})) {
-    throw DataError(
-        fmt::format("{}: a table has tabs between its columns, not commas or semicolons: "
-                    "docs/data.md shows how to make one from a CSV file",
-                    path.string()));
-  }
-  if (!is_table(path))
-    return lines_of_text(read_file(path, Follow::everything, kMostInputBytes), path.string());
-  std::vector<std::string> texts;
-  const auto add = [&](TableRow row) {
-    auto& fields = row.fields;
-    texts.push_back(fields.size() > 1 ? joined_pair(fields[0], fields[1]) : std::move(fields[0]));
-  };
-  read_table(path, text_columns(config), add, {.texts = {0, 1}});
-  if (texts.empty()) throw DataError(fmt::format("{}: the table has no rows", path.string()));
-  return texts;
-}
-
-std::vector<std::string> lines_of_text(std::string content, std::string_view name) {
-  const std::string text = checked_text(std::move(content), name);
-  if (text.find_first_not_of('\n') == text.npos) throw DataError(fmt::format("{}: the file is empty", name));
-  const auto lines = lines_of(text);
-  return {lines.begin(), lines.end()};
 }
 
 }  // namespace zoo

@@ -1,70 +1,106 @@
 #pragma once
-// Reads and checks the text files of a corpus. The texts are UTF-8 without a byte order mark and with "\n"
-// line ends.
+// The documents of a corpus. The texts are UTF-8 without a byte order mark and with "\n" line ends.
 
+#include <array>
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "data/data_config.h"
-#include "data/labels.h"
 #include "data/splits.h"
-#include "data/text_files.h"
 #include "tokenizers/tokenizer.h"
 
 namespace zoo {
 
-/// Hex digest of the content of the training and validation files, or of a name that leads to no file.
-std::string hash_of_data(const DataConfig& config);
+/// SHA-256 of files, by their paths.
+using FileHashes = std::map<std::filesystem::path, std::string>;
 
-// If the configuration names no validation files, the end of the training files is the validation split and
-// is left out of the training split. The training split has the first int((1 - valid_fraction)·n) of n items.
-// With DocumentSplit::none the items are code points, as in nanoGPT; otherwise they are documents or rows.
+/// Hex digest of the content of the training and validation files, or of a name that leads to no file. Files
+/// that are not `known` are read.
+std::string hash_of_data(const DataConfig& config, const FileHashes& known = {});
 
-/// Calls `visit` with the documents of the text files of `split`, in order; none is blank. With
-/// DocumentSplit::none each file is one document, which is read as a whole; other documents are read one by
-/// one. In a table (data/tables.h) the text of each row is a document, or a line of the document with
-/// DocumentSplit::none. Throws DataError for a missing or empty file and for invalid UTF-8 (with file, line
-/// and byte).
-void visit_documents(const DataConfig& config, Split split,
-                     const std::function<void(std::string_view document)>& visit);
-/// Reads the documents each time that it is called. Throws DataError as visit_documents().
-TextReader reader_of(const DataConfig& config, Split split);
-/// The documents, all in memory.
+struct Document {
+  std::string_view text;
+  const std::filesystem::path& file;
+  int64_t line = 0;  // of the file, with data.chat
+};
+
+/// The documents of text files and tables (data/tables.h), in order; none is blank. With DocumentSplit::none
+/// each file is one document, which is read as a whole, and the text of each row of a table is a line of it.
+/// Other documents are read one by one, and the text of each row is one. With data.chat each line of a file
+/// (NAME.jsonl) is one.
+///
+/// If the configuration names no validation files, the end of the training files is the validation split and
+/// is left out of the training split. The training split has the first int((1 - valid_fraction)·n) of n
+/// items. With DocumentSplit::none the items are code points, as in nanoGPT; otherwise they are documents.
+///
+/// Files are opened as seldom as possible. The first pass over them also takes the hashes, counts the items,
+/// and keeps the texts of a corpus of at most `most_kept` bytes. A larger one is read again by each visit().
+class Corpus {
+ public:
+  static constexpr size_t kMostKept = size_t{256} << 20;
+  explicit Corpus(DataConfig config, size_t most_kept = kMostKept);
+  Corpus(Corpus&&) = default;
+  Corpus& operator=(Corpus&&) = default;
+
+  const DataConfig& config() const { return config_; }
+
+  using Visitor = std::function<void(const Document& document, Split split)>;
+  /// Calls `visit` with the documents of one split, or of train and valid if they share files. Throws
+  /// DataError for a missing or empty file, for invalid UTF-8 (with file, line and byte), and if the first of
+  /// the splits has no documents.
+  void visit(std::span<const Split> splits, const Visitor& visit);
+  void visit(Split split, const Visitor& visit) { this->visit(std::span(&split, 1), visit); }
+  /// visit(), as often as it is called. The corpus must outlive it.
+  TextReader reader(Split split);
+  /// The documents of a split.
+  std::vector<std::string> texts(Split split);
+  /// How many they are. Not for DocumentSplit::none.
+  int64_t n_documents(Split split);
+
+  /// A hash of the documents of a split. Throws DataError as visit().
+  std::string fingerprint(Split split);
+  /// hash_of_data() of the configuration.
+  std::string hash_of_data() const { return zoo::hash_of_data(config_, hashes_); }
+  /// Frees the texts that are kept.
+  void release();
+
+ private:
+  using DocumentVisitor = std::function<void(const Document& document)>;
+  struct Kept {
+    std::string text;
+    const std::filesystem::path* file;  // in hashes_
+    int64_t line;
+  };
+  /// The files of a split, or of train and valid if they share them.
+  struct Files {
+    bool is_surveyed = false;  // a pass over them has been complete
+    size_t n_items = 0;
+    std::string digest = {};  // of all documents
+    std::optional<std::vector<Kept>> kept = {};
+  };
+
+  bool has_whole_texts() const { return !config_.chat && config_.documents == DocumentSplit::none; }
+  Files& files_of(Split split);
+  Files& surveyed(Split split);
+  void read(Split split, const DocumentVisitor& visit);
+  void survey(Files& files, Split split, const DocumentVisitor& visit);
+  void visit_parts_of_whole_texts(const Visitor& visit);
+
+  DataConfig config_;
+  size_t most_kept_;
+  std::array<Files, 3> files_;  // by Split
+  FileHashes hashes_;
+};
+
+/// The documents of a split, all in memory.
 std::vector<std::string> read_documents(const DataConfig& config, Split split);
-
-struct ParallelTexts {
-  std::vector<std::string> source, target;  // of equal size
-};
-/// Lines of PREFIX.source and PREFIX.target, or the rows of a table with the columns `source` and `target`,
-/// or translation.source and translation.target. Pairs with a blank side are left out. Throws DataError, also
-/// if the numbers of lines differ.
-ParallelTexts read_parallel(const DataConfig& config, Split split);
-
-struct LabelledTexts {
-  std::vector<std::string> texts;
-  std::vector<std::string> pairs;   // the second text of each row; none without config.pair_column
-  std::vector<std::string> labels;  // as written in the file; a list of JSON lines in JSON
-
-  /// The texts as inputs of a task: pairs with kBetweenPairs between them.
-  std::vector<std::string> inputs() const;
-};
-/// Stands between the two texts of a pair where a task takes one input.
-inline constexpr char kBetweenPairs = '\t';
-/// The two texts of such an input. Throws DataError unless it has one tab.
-std::pair<std::string, std::string> split_pair(const std::string& input);
-
-/// Rows of tables. Throws DataError with file and line, also for labels that do not fit the problem.
-LabelledTexts read_labelled(const DataConfig& config, Split split, Problem problem = Problem::single_label);
-
-/// Texts to use a trained model on: the lines of a file, blank ones included, or the texts of a table, as
-/// read_labelled() reads them, with a tab between the texts of pairs. `path` is not looked for below the data
-/// root. Throws DataError as read_documents().
-std::vector<std::string> read_texts(const std::filesystem::path& path, const DataConfig& config);
-/// The lines of `content`, checked like the lines of a file. Errors call it `name`.
-std::vector<std::string> lines_of_text(std::string content, std::string_view name);
 
 }  // namespace zoo

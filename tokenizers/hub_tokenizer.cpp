@@ -26,29 +26,18 @@
 namespace zoo {
 namespace {
 
-constexpr auto hub_names = std::to_array<std::string_view>({"tokenizer.json",
-                                                            "vocab.txt",
-                                                            "vocab.json",
-                                                            "spiece.model",
-                                                            "tokenizer.model",
-                                                            "tiktoken.model",
-                                                            "tokenizer.tiktoken",
-                                                            "gpt2.tiktoken",
-                                                            "multilingual.tiktoken",
-                                                            "qwen.tiktoken",
-                                                            "r50k_base.tiktoken",
-                                                            "p50k_base.tiktoken",
-                                                            "cl100k_base.tiktoken",
-                                                            "o200k_base.tiktoken",
-                                                            "merges.txt",
-                                                            "source.spm",
-                                                            "target.spm",
-                                                            "tokenizer_config.json",
-                                                            "special_tokens_map.json",
-                                                            "added_tokens.json",
-                                                            "chat_template.jinja"});
-/// Those with a vocabulary come first.
-constexpr auto hub_vocabularies = std::span(hub_names).first(14);
+constexpr auto vocabulary_names = std::to_array<std::string_view>(
+    {"tokenizer.json", "vocab.txt", "vocab.json", "spiece.model", "tokenizer.model", "tiktoken.model",
+     "tokenizer.tiktoken", "gpt2.tiktoken", "multilingual.tiktoken", "qwen.tiktoken", "r50k_base.tiktoken",
+     "p50k_base.tiktoken", "cl100k_base.tiktoken", "o200k_base.tiktoken"});
+constexpr auto other_names =
+    std::to_array<std::string_view>({"merges.txt", "source.spm", "target.spm", "tokenizer_config.json",
+                                     "special_tokens_map.json", "added_tokens.json", "chat_template.jinja"});
+constexpr auto hub_names = [] {
+  std::array<std::string_view, vocabulary_names.size() + other_names.size()> all;
+  std::ranges::copy(other_names, std::ranges::copy(vocabulary_names, all.begin()).out);
+  return all;
+}();
 constexpr int64_t largest_hub_file = int64_t{64} << 20;  // bytes
 constexpr std::string_view hub_folder = "hub";           // of a run
 /// StarCoder's tokens for filling in the middle.
@@ -142,8 +131,7 @@ class HubTokenizer final : public Tokenizer {
     if (codec_->cleans_up()) {
       throw DataError(
           "this vocabulary removes blanks from its texts (clean_up_tokenization_spaces), so a text is not "
-          "that of "
-          "its tokens one after the other: set it to false in tokenizer_config.json");
+          "that of its tokens one after the other: set it to false in tokenizer_config.json");
     }
     auto text = codec_->token_text(id);
     return text ? *std::move(text) : Tokenizer::token_text(id);
@@ -265,12 +253,12 @@ std::span<const std::string_view> hub_file_names() { return hub_names; }
 bool is_hub_file(std::string_view name) { return std::ranges::find(hub_names, name) != hub_names.end(); }
 
 bool has_vocabulary(const HubFiles& files) {
-  return std::ranges::any_of(hub_vocabularies, [&](auto name) { return files.contains(std::string(name)); });
+  return std::ranges::any_of(vocabulary_names, [&](auto name) { return files.contains(std::string(name)); });
 }
 
 bool has_hub_tokenizer(const std::filesystem::path& dir) {
   if (is_there(dir / "config.yaml") || is_own_tokenizer_file(dir / "tokenizer.json")) return false;
-  return std::ranges::any_of(hub_vocabularies, [&](auto name) { return has_file(dir / name); });
+  return std::ranges::any_of(vocabulary_names, [&](auto name) { return has_file(dir / name); });
 }
 
 std::vector<std::string> chat_template_files(const std::filesystem::path& dir) {
@@ -376,8 +364,8 @@ std::unique_ptr<Tokenizer> train_hub_tokenizer(const TokenizerConfig& config, Sp
                             ids);
 }
 
-std::unique_ptr<Tokenizer> load_hub_tokenizer(const std::filesystem::path& run_dir) {
-  const TokenizerFile file = read_tokenizer_file(run_dir);
+std::unique_ptr<Tokenizer> load_hub_tokenizer(const std::filesystem::path& run_dir,
+                                              const TokenizerFile& file) {
   const auto folder = run_dir / hub_folder;
   if (!file.files.empty() && !has_subdirectory(folder))
     throw CheckpointError(fmt::format("{}: missing", folder.string()));

@@ -21,6 +21,8 @@
 
 namespace zoo {
 
+struct TokenizerFile;
+
 /// The files that describe a tokenizer, by name: tokenizer.json, tokenizer_config.json, vocab.txt …
 using HubFiles = std::map<std::string, std::string>;
 
@@ -59,8 +61,9 @@ std::unique_ptr<Tokenizer> make_hub_tokenizer(HubFiles files, const SpecialToken
 std::unique_ptr<Tokenizer> train_hub_tokenizer(const TokenizerConfig& config, SpecialTokenSet special,
                                                const TextReader& corpus);
 
-/// Loads what save() wrote to a run: RUN/tokenizer.json and RUN/hub/, or what stands for the tokenizer of a
-/// model without one (tokenizers/id_tokenizer.h). Throws CheckpointError.
-std::unique_ptr<Tokenizer> load_hub_tokenizer(const std::filesystem::path& run_dir);
+/// Loads what save() wrote to a run: RUN/tokenizer.json, which is `file`, and RUN/hub/, or what stands for
+/// the tokenizer of a model without one (tokenizers/id_tokenizer.h). Throws CheckpointError.
+std::unique_ptr<Tokenizer> load_hub_tokenizer(const std::filesystem::path& run_dir,
+                                              const TokenizerFile& file);
 
 }  // namespace zoo

@@ -129,9 +129,8 @@ int64_t number_after(std::string_view words, std::string_view message) {
       smallest > 0) {
     throw DataError(
         fmt::format("data.tokenizer.vocab_size (--vocab-size) {} is too small: the characters of the "
-                    "training text{} alone "
-                    "need {}; use a larger one, or set data.tokenizer.character_coverage "
-                    "(--character-coverage) below 1{}",
+                    "training text{} alone need {}; use a larger one, or set "
+                    "data.tokenizer.character_coverage (--character-coverage) below 1{}",
                     vocab_size, has_bytes ? " and 256 bytes" : "", smallest,
                     has_bytes ? ", or data.tokenizer.byte_fallback to false (--no-byte-fallback)" : ""));
   }
@@ -212,10 +211,9 @@ ModelFacts facts_of(std::string_view model) {
         if (part->number == number::piece_type) kind = part->value;
       }
       if (kind == number::user_defined && text != "\n")
-        throw DataError(
-            fmt::format("a SentencePiece model with a symbol of its users, '{}', has no form that "
-                        "transformers reads",
-                        excerpt(text, 40)));
+        throw DataError(fmt::format(
+            "a SentencePiece model with a symbol of its users, '{}', has no form that transformers reads",
+            excerpt(text, 40)));
     }
     if (field->number != number::trainer && field->number != number::normalizer) continue;
     for (WireReader part(field->bytes); const auto option = part.next();) {
@@ -342,8 +340,8 @@ SentencePieceTokenizer::Options SentencePieceTokenizer::saved_options(const std:
   return {};
 }
 
-std::unique_ptr<SentencePieceTokenizer> SentencePieceTokenizer::load(const std::filesystem::path& run_dir) {
-  const TokenizerFile file = read_tokenizer_file(run_dir);
+std::unique_ptr<SentencePieceTokenizer> SentencePieceTokenizer::load(const std::filesystem::path& run_dir,
+                                                                     const TokenizerFile& file) {
   const auto path = run_dir / model_name;
   std::string model;
   try {

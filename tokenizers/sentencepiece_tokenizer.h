@@ -12,6 +12,8 @@ class SentencePieceProcessor;
 
 namespace zoo {
 
+struct TokenizerFile;
+
 /// Ids of a tokenizer from train(): pad, unk, bos, eos, mask, cls, sep = 0 … 6 (with SpecialTokenSet::none
 /// only unk = 0), then the line break if the training text has line breaks, then bytes if there is a fallback
 /// to them, then the pieces. decode(encode(text)) gives the text as data.tokenizer.normalization changes it.
@@ -40,8 +42,9 @@ class SentencePieceTokenizer : public Tokenizer {
   /// The options that save() wrote to `dir` for this model; the default ones if it was another model, or if
   /// `dir` has none.
   static Options saved_options(const std::filesystem::path& dir, std::string_view model);
-  /// Loads what save() wrote. Throws CheckpointError.
-  static std::unique_ptr<SentencePieceTokenizer> load(const std::filesystem::path& run_dir);
+  /// Loads what save() wrote; `file` is RUN/tokenizer.json. Throws CheckpointError.
+  static std::unique_ptr<SentencePieceTokenizer> load(const std::filesystem::path& run_dir,
+                                                      const TokenizerFile& file);
   ~SentencePieceTokenizer() override;
 
   TokenIds encode(std::string_view text) const override;

@@ -143,7 +143,7 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& run_dir) 
       case TokenizerKind::byte:
         return std::make_unique<ByteTokenizer>(std::move(file));
       case TokenizerKind::hub:
-        return load_hub_tokenizer(run_dir);
+        return load_hub_tokenizer(run_dir, file);
       case TokenizerKind::bpe:
       case TokenizerKind::wordpiece:
         throw DataError("such tokenizers are saved as those of the Hub");
@@ -153,7 +153,7 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& run_dir) 
   } catch (const DataError& e) {
     throw CheckpointError(fmt::format("{}: damaged: {}", (run_dir / "tokenizer.json").string(), e.what()));
   }
-  return SentencePieceTokenizer::load(run_dir);
+  return SentencePieceTokenizer::load(run_dir, file);
 }
 
 std::string StreamDecoder::push(int64_t id) {

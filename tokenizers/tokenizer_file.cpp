@@ -129,11 +129,15 @@ SpecialTokens special_tokens(SpecialTokenSet set) {
   return {.pad = 0, .unk = 1, .bos = 2, .eos = 3, .mask = 4, .cls = 5, .sep = 6};
 }
 
-int64_t count(const SpecialTokens& special) {
-  int64_t n = 0;
-  for (const auto& [name, member] : special_members) n += special.*member >= 0;
-  return n;
+std::vector<std::pair<std::string_view, int64_t>> named_ids(const SpecialTokens& special) {
+  std::vector<std::pair<std::string_view, int64_t>> named;
+  for (const auto& [name, member] : special_members) {
+    if (const int64_t id = special.*member; id >= 0) named.emplace_back(name, id);
+  }
+  return named;
 }
+
+int64_t count(const SpecialTokens& special) { return std::ssize(named_ids(special)); }
 
 std::string_view special_label(const SpecialTokens& special, int64_t id) {
   constexpr std::array<std::string_view, 7> labels = {"<pad>",  "<unk>", "<bos>", "<eos>",
@@ -147,10 +151,8 @@ std::string_view special_label(const SpecialTokens& special, int64_t id) {
 std::vector<ExportedToken> exported_tokens(const SpecialTokens& special,
                                            const std::function<std::string(int64_t id)>& name_of) {
   std::vector<ExportedToken> tokens;
-  for (const auto& [name, member] : special_members) {
-    if (const int64_t id = special.*member; id >= 0)
-      tokens.push_back({.id = id, .content = name_of(id), .role = fmt::format("{}_token", name)});
-  }
+  for (const auto& [name, id] : named_ids(special))
+    tokens.push_back({.id = id, .content = name_of(id), .role = fmt::format("{}_token", name)});
   std::ranges::stable_sort(tokens, {}, &ExportedToken::id);
   return tokens;
 }

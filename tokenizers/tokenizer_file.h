@@ -39,7 +39,9 @@ void write_tokenizer_file(const std::filesystem::path& run_dir, const TokenizerF
 
 /// pad, unk, bos, eos, mask, cls, sep = 0 … 6, or none at all. They come before all other ids.
 SpecialTokens special_tokens(SpecialTokenSet set);
-/// How many special tokens the vocabulary has.
+/// The special tokens that the vocabulary has: ("pad", 0), …
+std::vector<std::pair<std::string_view, int64_t>> named_ids(const SpecialTokens& special);
+/// Their number.
 int64_t count(const SpecialTokens& special);
 /// "<eos>", or empty if `id` is not a special token.
 std::string_view special_label(const SpecialTokens& special, int64_t id);

@@ -1,6 +1,5 @@
 #include "training/step_graph.h"
 
-#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -43,11 +42,12 @@ class OwnStream {
  public:
   explicit OwnStream(torch::Device device) {
     if (!device.is_cpu())
-      guard_.emplace(c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device));
+      guard_ = std::make_unique<c10::StreamGuard>(
+          c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device));
   }
 
  private:
-  std::optional<c10::StreamGuard> guard_;
+  std::unique_ptr<c10::StreamGuard> guard_;  // g++ 12 takes an optional one for unset
 };
 
 /// Ends a recording that went wrong, so that the stream can be used again and the graph can be destroyed.

@@ -22,6 +22,8 @@ struct TrainProgress {
   std::optional<double> max_seconds;  // training.max_seconds: it ends then, even before the last step
   std::string status;                 // short, such as "loss 1.92  12.3 k tokens/s  20.8 ms/step"
   std::string message;                // a line to keep; usually empty
+  /// The newest values by their names in metrics.jsonl, such as train_loss, lr and valid_loss.
+  Metrics metrics = {};
 };
 
 struct TrainOptions {

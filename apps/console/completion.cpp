@@ -12,14 +12,15 @@
 #include <fmt/ranges.h>
 
 #include "apps/console/options.h"
+#include "apps/console/shell_word.h"
 #include "io/config/find_config.h"
 #include "tasks/experiment.h"
 
 namespace zoo {
 namespace {
 
-enum class Shell { bash, zsh };
-constexpr auto config_names(Shell) { return std::to_array<std::string_view>({"bash", "zsh"}); }
+enum class Shell { bash, zsh, fish };
+constexpr auto config_names(Shell) { return std::to_array<std::string_view>({"bash", "zsh", "fish"}); }
 
 /// What may follow a command: its own commands, or else its options.
 std::string words_after(const CLI::App& command) {
@@ -77,14 +78,46 @@ complete -o default -F _{name} {name}
       fmt::arg("configurations", configurations()));
 }
 
+/// One line for each command, and for each option of a command.
+std::string fish_script(const CLI::App& app) {
+  const auto& name = app.get_name();
+  std::string lines;
+  const auto add_options = [&](const CLI::App& command, const std::string& where) {
+    for (const auto* option : command.get_options()) {
+      for (const auto& word : option->get_lnames())
+        lines += fmt::format("complete -c {} -n '{}' -l {}{} -d {}\n", name, where, word,
+                             option->get_items_expected_max() == 0 ? "" : " -r",
+                             shell_word(option->get_description()));
+    }
+  };
+  const auto add_command = [&](const CLI::App& command, const std::string& where) {
+    lines += fmt::format("complete -c {} -n '{}' -f -a {} -d {}\n", name, where, command.get_name(),
+                         shell_word(command.get_description()));
+  };
+  add_options(app, "__fish_use_subcommand");
+  for (const auto* command : app.get_subcommands(nullptr)) {
+    add_command(*command, "__fish_use_subcommand");
+    const auto after = fmt::format("__fish_seen_subcommand_from {}", command->get_name());
+    add_options(*command, after);
+    for (const auto* inner : command->get_subcommands(nullptr)) add_command(*inner, after);
+  }
+  lines += fmt::format(
+      "complete -c {} -n '__fish_seen_subcommand_from train inspect bench compare config' -a '{}'\n", name,
+      configurations());
+  return lines;
+}
+
 }  // namespace
 
 void add_completion(CLI::App& app) {
   const auto shell = std::make_shared<Shell>();
   auto* command = app.add_subcommand("completion", "Print a script with which a shell completes commands");
-  command->add_option("SHELL", *shell, "bash or zsh")->transform(one_of<Shell>())->required();
-  command->footer("For bash: source <(zoo completion bash). For zsh: source <(zoo completion zsh).");
-  command->callback([shell, &app] { std::cout << script(app, *shell); });
+  command->add_option("SHELL", *shell, "bash, zsh or fish")->transform(one_of<Shell>())->required();
+  command->footer(
+      "For bash: source <(zoo completion bash). For zsh: source <(zoo completion zsh). For fish: "
+      "zoo completion fish | source.");
+  command->callback(
+      [shell, &app] { std::cout << (*shell == Shell::fish ? fish_script(app) : script(app, *shell)); });
 }
 
 }  // namespace zoo

@@ -11,6 +11,7 @@
 #include <fmt/ranges.h>
 
 #include "apps/console/options.h"
+#include "apps/console/token_ids.h"
 #include "io/config/whole_limits.h"
 
 namespace zoo {
@@ -23,22 +24,10 @@ Number to_number(std::string_view text) {
   return value;
 }
 
-std::vector<std::string> parts_of(const std::string& text) {
-  std::vector<std::string> parts{""};
-  for (const char c : text) {
-    if (c == ',') {
-      parts.emplace_back();
-    } else if (c != ' ') {
-      parts.back() += c;
-    }
-  }
-  return parts;
-}
-
 /// Accepts numbers that are joined by commas, each of which `one` accepts.
 CLI::Validator list_of(const CLI::Validator& one) {
   return {[one](std::string& text) -> std::string {
-            for (auto& part : parts_of(text)) {
+            for (auto& part : parts_at_commas(text)) {
               if (auto problem = one(part); !problem.empty()) return problem;
             }
             return {};
@@ -106,7 +95,7 @@ class OptionAdder final : public SilentVisitor {
   template <class Number>
   static std::vector<Number> to_numbers(const std::string& text) {
     std::vector<Number> numbers;
-    for (const auto& part : parts_of(text)) numbers.push_back(to_number<Number>(part));
+    for (const auto& part : parts_at_commas(text)) numbers.push_back(to_number<Number>(part));
     return numbers;
   }
 

@@ -13,7 +13,7 @@
 #include "data/images/image_file.h"
 #include "data/text_files.h"
 #include "io/files.h"
-#include "text/corpus.h"
+#include "text/text_rows.h"
 
 namespace zoo {
 namespace {

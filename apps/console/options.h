@@ -2,13 +2,13 @@
 // Options that several subcommands share, so that they are the same everywhere.
 
 #include <charconv>
-#include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -22,42 +22,35 @@
 
 namespace zoo {
 
-/// Accepts a decimal whole number from `least` to `most`, as in configurations: no octal numbers, none beyond
-/// 64 bits.
-inline CLI::Validator whole_number(int64_t least = std::numeric_limits<int64_t>::min(),
-                                   int64_t most = std::numeric_limits<int64_t>::max()) {
+/// Accepts a decimal number from `least` to `most`, which is `what`; without limits `any`.
+template <class T>
+CLI::Validator decimal(T least, T most, std::string_view what, std::string_view any) {
   return {[=](const std::string& text) -> std::string {
-            int64_t value = 0;
+            T value = 0;
             const char* const end = text.data() + text.size();
             const auto result = std::from_chars(text.data(), end, value);
-            const bool plain = text == "0" || !(text.starts_with('0') || text.starts_with("-0"));
+            const bool plain = std::is_floating_point_v<T> || text == "0" ||
+                               !(text.starts_with('0') || text.starts_with("-0"));
             if (result.ec == std::errc() && result.ptr == end && plain && value >= least && value <= most)
               return {};
-            if (most < std::numeric_limits<int64_t>::max())
-              return fmt::format("'{}' is not a whole number from {} to {}", text, least, most);
-            return least > std::numeric_limits<int64_t>::min()
-                       ? fmt::format("'{}' is not a whole number of at least {}", text, least)
-                       : fmt::format("'{}' is not a whole number of 64 bits", text);
+            if (most < std::numeric_limits<T>::max())
+              return fmt::format("'{}' is not a {} from {} to {}", text, what, least, most);
+            return least > std::numeric_limits<T>::lowest()
+                       ? fmt::format("'{}' is not a {} of at least {}", text, what, least)
+                       : fmt::format("'{}' is not a {}", text, any);
           },
           ""};
 }
 
-/// Accepts a decimal number from `least` to `most`.
+/// A whole number as in configurations: no octal numbers, none beyond 64 bits.
+inline CLI::Validator whole_number(int64_t least = std::numeric_limits<int64_t>::min(),
+                                   int64_t most = std::numeric_limits<int64_t>::max()) {
+  return decimal(least, most, "whole number", "whole number of 64 bits");
+}
+
 inline CLI::Validator number(double least = std::numeric_limits<double>::lowest(),
                              double most = std::numeric_limits<double>::max()) {
-  return {[=](const std::string& text) -> std::string {
-            double value = 0;
-            const char* const end = text.data() + text.size();
-            const auto result = std::from_chars(text.data(), end, value);
-            const bool is_number = result.ec == std::errc() && result.ptr == end && std::isfinite(value);
-            if (is_number && value >= least && value <= most) return {};
-            if (most < std::numeric_limits<double>::max())
-              return fmt::format("'{}' is not a number from {} to {}", text, least, most);
-            return least > std::numeric_limits<double>::lowest()
-                       ? fmt::format("'{}' is not a number of at least {}", text, least)
-                       : fmt::format("'{}' is not a number", text);
-          },
-          ""};
+  return decimal(least, most, "number", "number");
 }
 
 /// Every enumerator, in the order of their declaration.

@@ -1,20 +1,48 @@
 #include "apps/console/run_arguments.h"
 
+#include <algorithm>
 #include <iostream>
+#include <vector>
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/device.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "checkpoints/stored_model.h"
 #include "models/stack.h"
 
 namespace zoo {
 
+void add_checkpoint(CLI::App& command, std::string& checkpoint) {
+  command
+      .add_option(
+          "--checkpoint", checkpoint,
+          "Which weights of the run: best (those that training.best_by has chosen; the default), last, or "
+          "step-N, a checkpoint that the run has kept")
+      ->option_text("best|last|step-N");
+}
+
+std::filesystem::path with_checkpoint(const std::filesystem::path& run, const std::string& checkpoint) {
+  if (checkpoint.empty() || checkpoint == "best") return run;
+  if (!is_run(run)) throw UsageError(fmt::format("--checkpoint: {} is not a run", run.string()));
+  std::vector<std::string> names{"best"};
+  const auto all = checkpoints_of(run);
+  if (!all.empty()) names.emplace_back("last");
+  for (const auto& one : all) names.push_back(one.filename().string());
+  if (std::ranges::find(names, checkpoint) == names.end())
+    throw UsageError(fmt::format("--checkpoint: {} has no checkpoint '{}'; there are: {}", run.string(),
+                                 excerpt(checkpoint), fmt::join(names, ", ")));
+  return run / "checkpoints" / checkpoint;
+}
+
 Run open_run(const RunArguments& arguments) {
   const auto device = parse_device(arguments.device);
-  note_large_weights(arguments.dir);
-  auto run = Run::open(arguments.dir, device, arguments.weights, arguments.base);
+  const auto dir = with_checkpoint(arguments.dir, arguments.checkpoint);
+  note_large_weights(dir);
+  auto run = Run::open(dir, device, arguments.weights, arguments.base);
   const auto wanted = arguments.weights.value_or(run.experiment().generation.weights);
   if (const auto format = fast_format(wanted, device); format != wanted) {
     std::cerr << fmt::format("note: {} is not fast on this machine, so the weights are stored in {}\n",

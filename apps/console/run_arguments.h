@@ -10,6 +10,10 @@
 #include "layers/kernels/cache_format.h"
 #include "models/config/model_config.h"
 
+namespace CLI {
+class App;
+}
+
 namespace zoo {
 
 struct RunArguments {
@@ -18,7 +22,14 @@ struct RunArguments {
   std::optional<WeightFormat> weights;    // default: the run's generation.weights
   std::optional<CacheFormat> cache = {};  // default: the run's generation.cache
   std::string device = "auto";
+  std::string checkpoint = {};  // see add_checkpoint(); empty: the run's best weights
 };
+
+/// Declares --checkpoint, the weights of a run that are used.
+void add_checkpoint(CLI::App& command, std::string& checkpoint);
+
+/// The run, or its checkpoint of this name. Throws UsageError if it has none of this name.
+std::filesystem::path with_checkpoint(const std::filesystem::path& run, const std::string& checkpoint);
 
 /// Opens the run on the device, and says before if that takes long, with its weights and its cache in the
 /// chosen formats. Throws like Run::open().

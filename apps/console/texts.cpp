@@ -12,7 +12,7 @@
 #include "base/text.h"
 #include "data/text_files.h"
 #include "io/progress.h"
-#include "text/corpus.h"
+#include "text/text_rows.h"
 
 namespace zoo {
 namespace {

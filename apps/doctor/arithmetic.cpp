@@ -78,7 +78,7 @@ void train_and_write(c10::Device device, ArithmeticFacts& facts) {
   const ByteTokenizer tokenizer(SpecialTokenSet::none, /*lowercase=*/false);
   torch::manual_seed(1);
   const std::shared_ptr<Model> model =
-      make_model(experiment.model, ModelPurpose{.vocab_size = tokenizer.vocab_size()});
+      initialized_model(experiment.model, ModelPurpose{.vocab_size = tokenizer.vocab_size()});
   const ProcessGroup alone;
   Learner learner(experiment, model, std::make_shared<TokenCrossEntropy>(), alone, device);
   const BatchSequence batches{lines(tokenizer)};

@@ -32,10 +32,9 @@ int examine(const DoctorArguments& arguments) {
 
 void add_doctor(CLI::App& app, int& exit_code) {
   const auto arguments = std::make_shared<DoctorArguments>();
-  auto* command = app.add_subcommand(
-      "doctor",
-      "Check this machine and this program: versions, speed, GPUs, folders, and whether a tiny "
-      "model learns; exit code 1 if something is wrong");
+  auto* command = app.add_subcommand("doctor",
+                                     "Check this machine and this program: versions, speed, GPUs, folders, "
+                                     "and whether a tiny model learns; exit code 1 if something is wrong");
   add_device(*command, arguments->device);
   add_json(*command, arguments->json);
   command->callback([arguments, &exit_code] { exit_code = examine(*arguments); });

@@ -27,7 +27,7 @@
 #include "comparison/source_commit.h"
 #include "io/config/config_path.h"
 #include "io/config/find_config.h"
-#include "layers/kernels/products/paths.h"
+#include "layers/kernels/isa/paths.h"
 #include "models/precision.h"
 #include "parallel/backends.h"
 #include "tokenizers/token_cache.h"
@@ -158,7 +158,12 @@ MachineReport gather_report(std::string_view device) {
                        .arithmetic = {},
                        .installation = installation()};
   report.arithmetic.push_back(check_arithmetic(c10::kCPU));
-  if (!checked.is_cpu()) report.arithmetic.push_back(check_arithmetic(checked));
+  if (checked.is_cpu()) return report;
+  // The user means one GPU, or all of them.
+  const bool is_one = device.starts_with("cuda:");
+  for (int64_t i = 0; i < (is_one ? 1 : report.gpu.seen_by_libtorch); ++i)
+    report.arithmetic.push_back(
+        check_arithmetic(is_one ? checked : c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(i))));
   return report;
 }
 

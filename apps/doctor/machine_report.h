@@ -79,7 +79,7 @@ struct MachineReport {
   ProcessorFacts processor;
   MemoryFacts memory;
   GpuFacts gpu;
-  std::vector<ArithmeticFacts> arithmetic;  // of the processor, then of a GPU
+  std::vector<ArithmeticFacts> arithmetic;  // of the processor, then of the GPUs
   InstallationFacts installation;
 };
 

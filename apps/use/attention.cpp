@@ -120,12 +120,10 @@ void add_attention(CLI::App& app) {
   command->add_flag("--heads", arguments->heads,
                     "Also print statistics of each head: the entropy of its rows (nats), how far it looks "
                     "(tokens, or places of a picture), its weights on the first token, the previous token "
-                    "and the token itself, and "
-                    "for cross-attention its distance from the diagonal");
-  add_json(
-      *command, arguments->json,
-      "One JSON document on standard output, with weights, statistics, roll-out and predictions; no page "
-      "without --out");
+                    "and the token itself, and for cross-attention its distance from the diagonal");
+  add_json(*command, arguments->json,
+           "One JSON document on standard output, with weights, statistics, roll-out and predictions; no "
+           "page without --out");
   add_device(*command, arguments->device);
   command->callback([arguments] { show_attention(*arguments); });
 }

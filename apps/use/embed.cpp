@@ -114,34 +114,31 @@ void add_embed(CLI::App& app) {
             for (const int64_t number : numbers)
               arguments->pooling.push_back(static_cast<EmbeddingPooling>(number));
           },
-          "Which hidden states make the vector: mean (of all tokens), cls (the first token), last (the "
-          "last token), max (of each dimension), weighted_mean (by place), mean_sqrt_len (the sum, divided "
-          "by "
-          "the root of the number of tokens) or pooler (of a classifier with an encoder); several, separated "
-          "by commas, are put one after the other; default: the model's own, or else last for a decoder and "
+          "Which hidden states make the vector: mean (of all tokens), cls (the first token), last (the last "
+          "token), max (of each dimension), weighted_mean (by place), mean_sqrt_len (the sum, divided by the "
+          "root of the number of tokens) or pooler (of a classifier with an encoder); several, separated by "
+          "commas, are put one after the other; default: the model's own, or else last for a decoder and "
           "mean for other models")
       ->transform(one_of<EmbeddingPooling>())
       ->delimiter(',')
       ->allow_extra_args(false)
       ->option_text("POOLING");
   command
-      ->add_option(
-          "--prompt", arguments->prompt,
-          "Name of a prompt of the model, which is put before each text, such as query; default: the "
-          "model's own default")
+      ->add_option("--prompt", arguments->prompt,
+                   "Name of a prompt of the model, which is put before each text, such as query; default: "
+                   "the model's own default")
       ->option_text("NAME");
   command->add_flag("--normalize", arguments->normalize, "Scale each vector to a Euclidean norm of 1");
   add_json(*command, arguments->json, "One JSON document: {\"embeddings\": [[...]]}, a list for each input");
   add_base(*command, arguments->run.base);
+  add_checkpoint(*command, arguments->run.checkpoint);
   add_weights(*command, arguments->run.weights);
   add_device(*command, arguments->run.device);
   command->footer(
       "Prints a line of numbers for each input, separated by tabs. Tokens include the special tokens that "
-      "the "
-      "model reads with a text, and never padding. The vectors of an encoder-decoder are the encoder's. A "
-      "text without tokens is an error. Texts that are too long are cut as in training. The vector of an "
-      "image "
-      "is what a classifier's head reads: the class token, or the mean of the patches.");
+      "the model reads with a text, and never padding. The vectors of an encoder-decoder are the encoder's. "
+      "A text without tokens is an error. Texts that are too long are cut as in training. The vector of an "
+      "image is what a classifier's head reads: the class token, or the mean of the patches.");
   command->callback([arguments] { embed(*arguments); });
 }
 

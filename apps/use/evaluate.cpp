@@ -262,12 +262,12 @@ void add_evaluate(CLI::App& app) {
       ->type_name("N")
       ->check(whole_number(1));
   command
-      ->add_option(
-          "--translations", arguments->translations,
-          "text_to_text: write the translations to this file, one per line; pairs with a blank side are "
-          "not part of the data and have no line")
+      ->add_option("--translations", arguments->translations,
+                   "text_to_text: write the translations to this file, one per line; pairs with a blank side "
+                   "are not part of the data and have no line")
       ->type_name("FILE");
   add_base(*command, arguments->run.base);
+  add_checkpoint(*command, arguments->run.checkpoint);
   add_weights(*command, arguments->run.weights);
   add_device(*command, arguments->run.device);
   add_json(*command, arguments->json);

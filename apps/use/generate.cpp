@@ -60,14 +60,7 @@ constexpr int64_t kMaskCandidates = 5;
 
 TokenIds prompt_ids(std::string_view text) {
   TokenIds ids;
-  for (size_t begin = 0; begin <= text.size();) {
-    const size_t end = std::min(text.find(',', begin), text.size());
-    auto word = text.substr(begin, end - begin);
-    while (!word.empty() && word.front() == ' ') word.remove_prefix(1);
-    while (!word.empty() && word.back() == ' ') word.remove_suffix(1);
-    ids.push_back(parse_token_id(word, "--prompt-ids: "));
-    begin = end + 1;
-  }
+  for (const auto& part : parts_at_commas(text)) ids.push_back(parse_token_id(part, "--prompt-ids: "));
   return ids;
 }
 
@@ -251,7 +244,7 @@ class Writer {
     draft_ = open_run(
         {.dir = *arguments.draft, .weights = arguments.draft_weights, .device = arguments.run.device});
     require_same_vocabulary(*draft_, run);
-    generator_.use_draft({std::shared_ptr<void>(), &draft_->model()});
+    generator_.use_draft(draft_->model());
   }
 
   void run() const {
@@ -449,9 +442,9 @@ void generate(const GenerateArguments& arguments) {
 /// Options that propose tokens, which the model checks.
 void add_speculation(CLI::App& command, GenerateArguments& arguments) {
   command
-      .add_option("--draft", arguments.draft,
-                  "A smaller run with the same vocabulary: it proposes tokens, and the model checks several "
-                  "at once")
+      .add_option(
+          "--draft", arguments.draft,
+          "A smaller run with the same vocabulary: it proposes tokens, and the model checks several at once")
       ->type_name("RUN");
   command
       .add_option("--draft-weights", arguments.draft_weights,
@@ -475,14 +468,22 @@ void add_generate(CLI::App& app) {
   command
       ->add_option(
           "--input", arguments->input,
-          "A file with one prompt per line; default: standard input, and if that is empty, a decoder "
-          "writes a text from nothing. Prompts that are typed on a terminal are answered one by one, "
-          "until Ctrl-D")
+          "A file with one prompt per line; default: standard input, and if that is empty, a decoder writes "
+          "a text from nothing. Prompts that are typed on a terminal are answered one by one, until Ctrl-D")
       ->type_name("FILE")
       ->excludes(prompt)
       ->excludes(ids);
   add_config_options<GenerationConfig>(*command, arguments->search);
   command->get_option("--max-length")->excludes("--max-new-tokens");
+  command
+      ->add_option_function<int64_t>(
+          "--max-tokens",
+          [&given = arguments->search.given](const int64_t& most) { given.set("max_new_tokens", most); },
+          "The same as --max-new-tokens")
+      ->type_name("N")
+      ->check(whole_number(1))
+      ->excludes("--max-new-tokens")
+      ->excludes("--max-length");
   command
       ->add_option("--json-schema", arguments->json_schema,
                    "Every output is JSON that the schema in this file describes: a subset of JSON Schema")
@@ -498,6 +499,7 @@ void add_generate(CLI::App& app) {
   command->add_flag("--stream", arguments->stream, "Write text as it is generated");
   add_json(*command, arguments->json);
   add_base(*command, arguments->run.base);
+  add_checkpoint(*command, arguments->run.checkpoint);
   add_weights(*command, arguments->run.weights);
   add_cache(*command, arguments->run.cache);
   add_device(*command, arguments->run.device);

@@ -31,7 +31,7 @@
 #include "pages/labels_page.h"
 #include "tasks/problem.h"
 #include "text/batches/tagged_texts.h"
-#include "text/corpus.h"
+#include "text/text_rows.h"
 
 namespace zoo {
 namespace {
@@ -249,7 +249,7 @@ std::vector<std::vector<std::string>> right_labels(const PredictArguments& argum
   };
   try {
     if (!task_type(run.experiment()).labels_tokens) {
-      for (const auto& field : read_labelled(config, Split::test, problem).labels) {
+      for (const auto& field : labelled_texts(config, problem).take(Split::test).labels) {
         labels.push_back(problem == Problem::multi_label ? labels_in(field, config.label_separator)
                                                          : std::vector<std::string>{field});
       }
@@ -368,11 +368,10 @@ void add_predict(CLI::App& app, int& exit_code) {
   add_files(*command, FileKind::images, arguments->images);
   add_files(*command, FileKind::recordings, arguments->recordings);
   command
-      ->add_option(
-          "--top", arguments->top,
-          fmt::format("The N likeliest labels of each input, or its N best objects; default: {} labels, with "
-                      "--json all; all objects",
-                      kShownLabels))
+      ->add_option("--top", arguments->top,
+                   fmt::format("The N likeliest labels of each input, or its N best objects; default: {} "
+                               "labels, with --json all; all objects",
+                               kShownLabels))
       ->type_name("N")
       ->check(whole_number(1));
   command
@@ -381,40 +380,35 @@ void add_predict(CLI::App& app, int& exit_code) {
       ->type_name("SCORE")
       ->check(number(0, 1));
   command
-      ->add_option(
-          "--out", arguments->out,
-          "A directory to write the pictures to, with a box around each object, as PNG files named "
-          "like the inputs; files of these names are replaced. For a run that labels texts, their words or "
-          "characters: an HTML page to write in place of lines, which also has the labels of --input, if it "
-          "is "
-          "a table with labels")
+      ->add_option("--out", arguments->out,
+                   "A directory to write the pictures to, with a box around each object, as PNG files named "
+                   "like the inputs; files of these names are replaced. For a run that labels texts, their "
+                   "words or characters: an HTML page to write in place of lines, which also has the labels "
+                   "of --input, if it is a table with labels")
       ->type_name("PATH");
   add_json(*command, arguments->json,
-           "One JSON document: {\"results\": [{\"input\", \"labels\": [{\"label\", \"probability\"}]}]}, "
-           "for a score {\"input\", \"score\"}, for recordings {\"input\", \"text\"}, for words {\"input\", "
-           "\"tokens\": [{\"token\", \"label\", \"probability\"}]}, or "
-           "for objects {\"input\", \"objects\": [{\"label\", \"score\", \"box\": [x, y, width, height]}]}");
+           "One JSON document: {\"results\": [{\"input\", \"labels\": [{\"label\", \"probability\"}]}]}, for "
+           "a score {\"input\", \"score\"}, for recordings {\"input\", \"text\"}, for words {\"input\", "
+           "\"tokens\": [{\"token\", \"label\", \"probability\"}]}, or for objects {\"input\", \"objects\": "
+           "[{\"label\", \"score\", \"box\": [x, y, width, height]}]}");
   command->add_flag("--strict", arguments->strict,
                     "End at the first image or recording that cannot be read, instead of skipping it");
   add_base(*command, arguments->run.base);
+  add_checkpoint(*command, arguments->run.checkpoint);
   add_weights(*command, arguments->run.weights);
   add_device(*command, arguments->run.device);
   command->footer(
       "Prints a line for each input: label, probability, label, probability, ..., the likeliest first, "
       "separated by tabs. The probabilities of all classes sum to 1; where an input may have several labels, "
       "each has a probability of its own. A model with one output, such as a reranker or a regression, "
-      "prints "
-      "a score (zoo inspect says what the outputs are). A text without tokens, such as an empty "
-      "line, has no labels. Texts that are too long are cut as in training. A model of the task "
+      "prints a score (zoo inspect says what the outputs are). A text without tokens, such as an empty line, "
+      "has no labels. Texts that are too long are cut as in training. A model of the task "
       "token_classification prints a line for each word or character that it read: word, label, probability "
       "(- for both if the tokenizer removes the word), and an empty line after each text. A model of "
-      "speech_recognition prints what is said. If the model "
-      "reads images or recordings, --input and standard input list their paths, one a line, and where there "
-      "are several the line begins with the path. Files that cannot be read are named and skipped, and the "
-      "exit code is 1 "
-      "at "
-      "the end. A model that detects prints a "
-      "line for each object: input, label, score, x, y, width, height, in pixels of the picture.");
+      "speech_recognition prints what is said. If the model reads images or recordings, --input and standard "
+      "input list their paths, one a line, and where there are several the line begins with the path. Files "
+      "that cannot be read are named and skipped, and the exit code is 1 at the end. A model that detects "
+      "prints a line for each object: input, label, score, x, y, width, height, in pixels of the picture.");
   command->callback([arguments, &exit_code] { exit_code = predict(*arguments); });
 }
 

@@ -20,10 +20,13 @@
 #include "apps/console/prompt_lines.h"
 #include "apps/console/run_arguments.h"
 #include "base/error.h"
+#include "data/tables.h"
 #include "generation/prompt.h"
 #include "generation/text_scores.h"
+#include "io/file_kind.h"
 #include "io/files.h"
 #include "io/json_document.h"
+#include "text/corpus.h"
 #include "tokenizers/tokenizer_file.h"
 
 namespace zoo {
@@ -69,6 +72,7 @@ class Scorer {
   }
 
   bool answers() const { return !writer_->continues_prompt(); }
+  const DataConfig& data() const { return run_.experiment().data; }
   size_t most_bytes() const { return 2 * most_prompt_bytes(writer_->max_length()); }
 
   Line read(std::string text) const {
@@ -121,13 +125,21 @@ nlohmann::ordered_json as_json(const Line& line, const std::vector<double>& logp
 }
 
 /// The texts of --text, of --input or of standard input, and what messages call each of them.
-std::vector<std::string> texts_of(const ScoreArguments& arguments, size_t most_bytes) {
+std::vector<std::string> texts_of(const ScoreArguments& arguments, const Scorer& scorer) {
+  const size_t most_bytes = scorer.most_bytes();
   if (!arguments.texts.empty()) return arguments.texts;
   if (!arguments.input) {
     auto lines = read_lines(std::cin, most_bytes);
     if (lines.empty())
       throw DataError("standard input is empty: write one text per line, or give --text TEXT");
     return lines;
+  }
+  if (is_table(*arguments.input) && !has_extension(*arguments.input, {".tsv", ".tab"})) {
+    if (scorer.answers())
+      throw DataError(
+          fmt::format("{}: write lines with the source, one tab and the target, in a .tsv or a text",
+                      arguments.input->string()));
+    return zoo::read_texts(*arguments.input, scorer.data());
   }
   std::istringstream content(read_file(*arguments.input));
   auto lines = read_lines(content, most_bytes);
@@ -137,7 +149,7 @@ std::vector<std::string> texts_of(const ScoreArguments& arguments, size_t most_b
 
 std::vector<Line> read_texts(const ScoreArguments& arguments, const Scorer& scorer) {
   std::vector<Line> lines;
-  for (auto& text : texts_of(arguments, scorer.most_bytes())) {
+  for (auto& text : texts_of(arguments, scorer)) {
     try {
       lines.push_back(scorer.read(std::move(text)));
     } catch (const DataError& error) {
@@ -184,24 +196,22 @@ void add_score(CLI::App& app) {
   command
       ->add_option(
           "--input", arguments->input,
-          "A file with one text per line; default: standard input. For a model that answers, a line is "
-          "a source, a tab and its target")
+          "A file with one text per line, or a table (.csv, .jsonl, .parquet) with a column of texts; "
+          "default: standard input. For a model that answers, a line is a source, a tab and its target")
       ->type_name("FILE");
-  add_json(*command, arguments->json,
-           "One JSON document: {\"results\": [{text, ids, logprobs, total, tokens, perplexity, "
-           "bits_per_byte}]}");
+  add_json(
+      *command, arguments->json,
+      "One JSON document: {\"results\": [{text, ids, logprobs, total, tokens, perplexity, bits_per_byte}]}");
   add_base(*command, arguments->run.base);
+  add_checkpoint(*command, arguments->run.checkpoint);
   add_weights(*command, arguments->run.weights);
   add_cache(*command, arguments->run.cache);
   add_device(*command, arguments->run.device);
   command->footer(
       "Prints a line for each text: the sum of the natural log-probabilities of its tokens, their number, "
-      "the "
-      "perplexity, and the text, separated by tabs. A decoder reads a text after the tokens that its "
-      "vocabulary "
-      "puts there; a target also has its end token. Texts that are longer than the model sees go on from "
-      "their "
-      "last half, as in generation.");
+      "the perplexity, and the text, separated by tabs. A decoder reads a text after the tokens that its "
+      "vocabulary puts there; a target also has its end token. Texts that are longer than the model sees go "
+      "on from their last half, as in generation.");
   command->callback([arguments] { score(*arguments); });
 }
 

@@ -27,9 +27,9 @@ import sys
 from collections import Counter, defaultdict
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from shares import share_text, wilson  # noqa: E402
+from scripts.shares import share_text, wilson  # noqa: E402
 
 DISCOUNT = 0.75
 PROMPTS_AT_ONCE = 100

@@ -19,8 +19,8 @@ try:
     import transformers
 except ModuleNotFoundError:
     sys.exit(77)
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "training"))
-from workloads import run_job  # noqa: E402
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from benchmarks.measuring.program import run_job  # noqa: E402
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 END = "<|end|>"

@@ -2,16 +2,11 @@
 
 import json
 import random
-import sys
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "training"))
-from run import run_measured  # noqa: E402
-from workloads import output_of  # noqa: E402
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-from shapes import Lengths, Shape  # noqa: E402
+from benchmarks.generation.shapes import Lengths, Shape
+from benchmarks.measuring.processes import output_of, run_measured
 
 HERE = Path(__file__).resolve().parent
 LETTERS = "abcdefghijklmnopqrstuvwxyz"

@@ -21,16 +21,15 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent / "training"), str(HERE.parent.parent / "scripts")]
-from page_section import with_section  # noqa: E402
-from run import NO_PYTORCH, machine, spread  # noqa: E402
-from workloads import ROOT, Failure, add_common_arguments, check_common_arguments, run_program  # noqa: E402
-
-sys.path.insert(0, str(HERE))  # only now: `run` above is that of benchmarks/training
-from model_files import make_model, run_python  # noqa: E402
-from shapes import BYTES, ENGINES, FORMATS, SHAPES, TINY_LENGTHS, Lengths, settings, supports, tiny  # noqa: E402
-from sides import measure  # noqa: E402
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from benchmarks.generation.model_files import make_model, run_python  # noqa: E402
+from benchmarks.generation.shapes import (  # noqa: E402
+    BYTES, ENGINES, FORMATS, SHAPES, TINY_LENGTHS, Lengths, settings, supports, tiny)
+from benchmarks.generation.sides import measure  # noqa: E402
+from benchmarks.measuring.figures import machine, spread  # noqa: E402
+from benchmarks.measuring.program import (  # noqa: E402
+    NO_PEER, ROOT, Failure, add_common_arguments, check_common_arguments, run_program)
+from scripts.page_section import with_section  # noqa: E402
 
 PAGE = ROOT / "docs/performance.md"
 BEGIN = "<!-- generation: begin, made by benchmarks/generation/run.py --write -->"
@@ -106,7 +105,7 @@ def available_engines(arguments, env):
 
 def end_without(modules, arguments):
     print(f"run.py: {arguments.python} has no {modules}; install it there, or name another with --python", file=sys.stderr)
-    sys.exit(NO_PYTORCH)
+    sys.exit(NO_PEER)
 
 
 # ---- The comparison --------------------------------------------------------------------------------------------------

@@ -4,15 +4,11 @@ import json
 import os
 import statistics
 import subprocess
-import sys
 import time
-from pathlib import Path
 
-from model_files import run_python
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "training"))
-from run import run_measured  # noqa: E402
-from workloads import ROOT  # noqa: E402
+from benchmarks.generation.model_files import run_python
+from benchmarks.measuring.processes import run_measured
+from benchmarks.measuring.program import ROOT
 
 # ---- zoo: the program as its users call it -----------------------------------------------------------------------------
 

@@ -19,9 +19,9 @@ from pathlib import Path
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "scripts"))
+sys.path.insert(0, str(ROOT))
 
-from shares import share_text, wilson  # noqa: E402
+from scripts.shares import share_text, wilson  # noqa: E402
 
 WINDOW, HOP, FFT, BANDS, COEFFICIENTS = 0.025, 0.010, 512, 40, 13
 

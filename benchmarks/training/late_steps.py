@@ -25,10 +25,12 @@ import os
 import shutil
 import statistics
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
-from workloads import ROOT, Failure, run_program
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from benchmarks.measuring.program import ROOT, Failure, run_program  # noqa: E402
 
 RECIPES = ("configs/gpt/shakespeare-char-cpu.yaml", "configs/vision/fashion-mnist-vit.yaml",
            "configs/vision/canvases-detr.yaml")

@@ -17,9 +17,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-from run import ROOT, train_peer
-from versions import measured
-from workloads import WORKLOADS, Failure, prepare, run_program
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from benchmarks.measuring.program import ROOT, Failure, run_program  # noqa: E402
+from benchmarks.training.run import train_peer  # noqa: E402
+from benchmarks.training.versions import measured  # noqa: E402
+from benchmarks.training.workloads import WORKLOADS, prepare  # noqa: E402
 
 
 @contextlib.contextmanager

@@ -9,13 +9,15 @@ Exit code 77 if this Python has no PyTorch.
 import contextlib
 import sys
 import time
+from pathlib import Path
 
 try:
     import torch
 except ModuleNotFoundError:
     sys.exit(77)
-from peer_models import Gpt, NanoGpt, Translator
-from workloads import run_job
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from benchmarks.measuring.program import run_job  # noqa: E402
+from benchmarks.training.peer_models import Gpt, NanoGpt, Translator  # noqa: E402
 
 
 class Windows:

@@ -13,19 +13,17 @@ Python of the peers has no PyTorch.
 
 import argparse
 import json
-import os
-import statistics
-import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
-from workloads import WORKLOADS, Failure, add_common_arguments, check_common_arguments, prepare, run_program
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from benchmarks.measuring.figures import machine, spread, with_spread  # noqa: E402
+from benchmarks.measuring.processes import run_measured  # noqa: E402
+from benchmarks.measuring.program import Failure, add_common_arguments, check_common_arguments, run_program  # noqa: E402
+from benchmarks.training.workloads import WORKLOADS, prepare  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parent.parent
-NO_PYTORCH = 77
 
 
 def parse_arguments():
@@ -66,37 +64,6 @@ def parse_arguments():
 
 
 # ---- One training, in a process of its own ---------------------------------------------------------------------------
-
-
-def busy_seconds():
-    """CPU seconds since the machine started that all processes have used or that the host has taken."""
-    with open("/proc/stat", encoding="ascii") as file:
-        user, nice, system, _, _, irq, softirq, steal = map(int, file.readline().split()[1:9])
-    return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
-
-
-def run_measured(command, env, log):
-    """Runs a process. Returns its peak resident bytes and the share of the CPUs that other processes used meanwhile."""
-    begin, busy = time.monotonic(), busy_seconds()
-    with open(log, "wb") as output:
-        process = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=output,
-                                   stderr=output, env=env, cwd=ROOT)
-        try:
-            _, status, usage = os.wait4(process.pid, 0)
-        except BaseException:
-            process.kill()
-            raise
-        process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode == NO_PYTORCH:
-        print(f"run.py: {command[0]} has no PyTorch; scripts/setup.sh --tests installs it, --python names another",
-              file=sys.stderr)
-        sys.exit(NO_PYTORCH)
-    if process.returncode:
-        words = log.read_text(encoding="utf-8", errors="replace").strip() or "no output"
-        raise RuntimeError(f"{command[0]} ended with {process.returncode}: {words.splitlines()[-1]}")
-    others = busy_seconds() - busy - usage.ru_utime - usage.ru_stime
-    capacity = (time.monotonic() - begin) * os.cpu_count()
-    return {"peak_bytes": usage.ru_maxrss * 1024, "others_share": max(0.0, others / capacity)}
 
 
 def figures(steps, warmup, valid_loss, process):
@@ -142,10 +109,6 @@ def train_peer(arguments, work, job, peer, compiled):
 # ---- The comparison --------------------------------------------------------------------------------------------------
 
 
-def spread(values):
-    return {"median": statistics.median(values), "min": min(values), "max": max(values)}
-
-
 def compare(arguments, work, job):
     sides = {"zoo": lambda: train_zoo(arguments, work, job)}
     for peer in job.peers:
@@ -172,11 +135,6 @@ def compare(arguments, work, job):
     return result
 
 
-def with_spread(values, form, factor=1):
-    middle, low, high = (form.format(values[key] * factor) for key in ("median", "min", "max"))
-    return middle if low == high else f"{middle} ({low}–{high})"
-
-
 def rate(result, side, peak):
     """A side's speed in TFLOP/s, by zoo's count of operations: the models are equal."""
     tera = result["flops_per_token"] * side["tokens_per_second"]["median"] * 1e-12
@@ -195,12 +153,6 @@ def as_markdown(result, arguments):
                  *ratios]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
-
-
-def machine(arguments):
-    with open("/proc/cpuinfo", encoding="utf-8") as file:
-        models = [line.partition(":")[2].strip() for line in file if line.startswith("model name")]
-    return {"cpu": models[0] if models else "unknown", "cpus": os.cpu_count(), "threads": arguments.threads}
 
 
 def main():

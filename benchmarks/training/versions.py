@@ -14,7 +14,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from workloads import WORKLOADS, Failure, output_of, prepare
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from benchmarks.measuring.processes import output_of  # noqa: E402
+from benchmarks.measuring.program import Failure  # noqa: E402
+from benchmarks.training.workloads import WORKLOADS, prepare  # noqa: E402
 
 FIGURES = {"training tokens/s": ("train", "tokens_per_second"), "training memory": ("train", "peak_memory_bytes"),
            "prompt tokens/s": ("prompt", "tokens_per_second"), "decoded tokens/s": ("decode", "tokens_per_second"),

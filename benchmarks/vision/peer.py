@@ -15,8 +15,8 @@ try:
     from transformers import ViTConfig, ViTForImageClassification
 except ModuleNotFoundError:
     sys.exit(77)
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "training"))
-from workloads import run_job  # noqa: E402
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from benchmarks.measuring.program import run_job  # noqa: E402
 
 
 def make_model(shape):

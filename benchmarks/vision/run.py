@@ -12,19 +12,18 @@ bad input, 1: a training failed, 77: the Python of the peer has no PyTorch or tr
 import argparse
 import json
 import os
-import statistics
 import struct
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "training"))
-from run import machine, run_measured, spread, with_spread  # noqa: E402
-from workloads import add_common_arguments, check_common_arguments, run_program  # noqa: E402
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from benchmarks.measuring.figures import machine, spread, with_spread  # noqa: E402
+from benchmarks.measuring.processes import run_measured  # noqa: E402
+from benchmarks.measuring.program import ROOT, add_common_arguments, check_common_arguments, run_program  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parent.parent
 SHAPE = {"width": 192, "layers": 12, "heads": 3, "image": 32, "patch": 4, "classes": 10}
 TINY = {"width": 16, "layers": 1, "heads": 2, "image": 8, "patch": 4, "classes": 10}
 BATCH, LR, WEIGHT_DECAY, CLIP = 64, 1e-3, 0.05, 1.0

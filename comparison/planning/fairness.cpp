@@ -247,10 +247,9 @@ void check_schedules(ComparisonPlan& plan) {
   }
   if (!list.empty()) {
     plan.notices.push_back(
-        {NoticeKind::training,
-         fmt::format("training.schedule.warmup_steps covers all steps, so the learning rate "
-                     "never leaves the warm-up: {}",
-                     listed(list))});
+        {NoticeKind::training, fmt::format("training.schedule.warmup_steps covers all steps, so the learning "
+                                           "rate never leaves the warm-up: {}",
+                                           listed(list))});
   }
 }
 

@@ -34,9 +34,9 @@ class Tasks {
     auto& vocabulary = vocabularies_[key];
     if (!vocabulary.tokenizer) {
       if (const auto note = learning_note(experiment); note && on_message_) on_message_(*note);
-      vocabulary = make_task(experiment)->vocabulary();
+      vocabulary = task_of_new_run(experiment)->vocabulary();
     }
-    return open_task(experiment, vocabulary);
+    return task_with_vocabulary(experiment, vocabulary);
   }
 
  private:
@@ -47,7 +47,7 @@ class Tasks {
 std::unique_ptr<Task> task_of(Tasks& tasks, const PlannedVariant& variant) {
   if (variant.runs.empty()) return tasks.open(variant.experiment);
   const auto vocabulary = read_run_vocabulary(variant.runs.front(), task_type(variant.experiment));
-  return open_task(variant.experiment, vocabulary);
+  return task_with_vocabulary(variant.experiment, vocabulary);
 }
 
 void check_comparable(const Comparison& comparison) {
@@ -209,7 +209,7 @@ void apply_budget(ComparisonPlan& plan, const Comparison& comparison, Tasks& tas
     training.evaluate_at_start = true;
     if (plan.budget.kind == BudgetKind::seconds) continue;
     const auto seeded = variant.with_seed(variant.seeds.front());
-    const auto seeded_task = open_task(seeded, task->vocabulary());
+    const auto seeded_task = task_with_vocabulary(seeded, task->vocabulary());
     variant.planned = given ? steps_within(seeded, *seeded_task, plan.budget)
                             : consumption(seeded, *seeded_task, seeded.training.steps);
     set_steps(training, variant.planned->steps);
@@ -226,7 +226,7 @@ Experiment PlannedVariant::with_seed(int64_t seed) const {
   return seeded;
 }
 
-bool ComparisonPlan::fair() const {
+bool is_fair(const std::vector<Notice>& notices) {
   return std::none_of(notices.begin(), notices.end(), [](const Notice& notice) {
     return notice.kind != NoticeKind::training && notice.kind != NoticeKind::failure;
   });

@@ -26,6 +26,9 @@ struct Notice {
   std::string text;
 };
 
+/// Whether no notice says that data, tokenizer, evaluation, budget or seeds are not the same for all.
+bool is_fair(const std::vector<Notice>& notices);
+
 struct PlannedVariant {
   std::string name;
   std::string slug;  // for file names: the name without characters that are unsuitable there
@@ -62,8 +65,8 @@ struct ComparisonPlan {
   /// Dotted keys of the configuration that differ between variants, without names and seeds.
   std::vector<std::string> differences = {};
 
-  /// Whether data, tokenizer, evaluation, budget and seeds are the same for all.
-  bool fair() const;
+  /// See is_fair(). What the trainings show is not known yet.
+  bool fair() const { return is_fair(notices); }
 };
 
 /// Reads the corpora and makes the tokenizers. `on_message` gets a line before a vocabulary is learnt from a

@@ -29,11 +29,12 @@ void check_length(const fs::path& file, const SoundInfo& info, const AudioConfig
 
 /// Adds the rows of a list.
 void add_list(const fs::path& list, const DataConfig& config, std::vector<Recording>& recordings) {
-  const auto columns = columns_of_table(list);
+  const auto table = open_table(list);
+  const auto columns = table->columns();
   const bool has_speakers = std::ranges::find(columns, "speaker") != columns.end();
   std::vector<ColumnNames> wanted{{"audio"}, config.text_column};
   if (has_speakers) wanted.push_back({"speaker"});
-  read_table(list, wanted, [&](TableRow row) {
+  table->read(wanted, [&](TableRow row) {
     auto& [line, fields] = row;
     const fs::path file(fields[0]);
     if (fields[0].empty() || !stays_below(file)) {
@@ -47,29 +48,35 @@ void add_list(const fs::path& list, const DataConfig& config, std::vector<Record
   });
 }
 
-std::vector<Recording> listed(const DataConfig& config, Split split) {
-  std::vector<Recording> recordings;
-  for (const auto& name : files_to_read(config, split)) {
-    const auto path = data_file_or_directory(name);
-    if (!is_table(path)) {
-      throw DataError(
-          fmt::format("{}: recordings are read from a list (NAME.tsv) with the columns audio and {}",
-                      path.string(), fmt::join(config.text_column, " or ")));
+}  // namespace
+
+RowsBySplit<std::vector<Recording>> listed_recordings(const DataConfig& config) {
+  const auto read = [config](Split split) {
+    std::vector<Recording> recordings;
+    for (const auto& name : files_to_read(config, split)) {
+      const auto path = data_file_or_directory(name);
+      if (!is_table(path)) {
+        throw DataError(
+            fmt::format("{}: recordings are read from a list (NAME.tsv) with the columns audio and {}",
+                        path.string(), fmt::join(config.text_column, " or ")));
+      }
+      add_list(path, config, recordings);
     }
-    add_list(path, config, recordings);
-  }
-  if (is_shared(config, split)) {
+    return recordings;
+  };
+  const auto part = [config](const std::vector<Recording>& all, Split split) {
     std::vector<Recording> kept;
-    for (const int64_t i : random_share(config, split, std::ssize(recordings)))
-      kept.push_back(std::move(recordings[static_cast<size_t>(i)]));
-    recordings = std::move(kept);
-  }
-  if (recordings.empty())
-    throw DataError(fmt::format("{}: no recordings for {}", corpus_name(config, split), name_of(split)));
-  return recordings;
+    for (const int64_t i : random_share(config, split, std::ssize(all)))
+      kept.push_back(all[static_cast<size_t>(i)]);
+    return kept;
+  };
+  const auto check = [config](const std::vector<Recording>& recordings, Split split) {
+    if (recordings.empty())
+      throw DataError(fmt::format("{}: no recordings for {}", corpus_name(config, split), name_of(split)));
+  };
+  return {config, {.read = read, .part = part, .check = check}};
 }
 
-/// Opens the files of all recordings.
 void read_headers(std::vector<Recording>& recordings, const AudioConfig& config) {
   constexpr int64_t most_named = 10;
   std::vector<std::string> problems;
@@ -91,18 +98,10 @@ void read_headers(std::vector<Recording>& recordings, const AudioConfig& config)
                               n_named < std::ssize(problems) ? "; …" : ""));
 }
 
-}  // namespace
-
 std::vector<Recording> read_recordings(const DataConfig& config, Split split) {
-  auto recordings = listed(config, split);
+  auto recordings = listed_recordings(config).take(split);
   read_headers(recordings, config.audio);
   return recordings;
-}
-
-std::vector<std::string> read_transcripts(const DataConfig& config, Split split) {
-  std::vector<std::string> texts;
-  for (auto& recording : listed(config, split)) texts.push_back(std::move(recording.text));
-  return texts;
 }
 
 std::vector<float> read_samples(const fs::path& file, const AudioConfig& config, int64_t speed) {

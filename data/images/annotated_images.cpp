@@ -5,6 +5,7 @@
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -81,8 +82,8 @@ Image AnnotatedImages::read(int64_t index) const {
   return image;
 }
 
-void AnnotatedImages::add_coco(const fs::path& path, const std::vector<std::string>& labels) {
-  const CocoFile coco = read_coco(path);
+void AnnotatedImages::add_coco(const CocoFile& coco, const fs::path& path,
+                               const std::vector<std::string>& labels) {
   const auto directory = directory_of(coco, path);
   const auto numbers = label_numbers(coco, labels);
   const int64_t first = size();
@@ -116,24 +117,44 @@ void AnnotatedImages::keep(const std::vector<int64_t>& indices) {
   pictures_ = std::move(kept);
 }
 
-AnnotatedImages read_marked_images(const DataConfig& config, Split split,
-                                   const std::vector<std::string>& labels) {
-  AnnotatedImages images(config.images.channels, config.images.transparency);
-  for (const auto& name : files_to_read(config, split)) images.add_coco(coco_path(name), labels);
-  if (is_shared(config, split)) images.keep(random_share(config, split, images.size()));
-  if (images.size() == 0)
-    throw DataError(fmt::format("{}: no images for {}", corpus_name(config, split), name_of(split)));
-  return images;
+std::vector<DescribedPictures> read_descriptions(const DataConfig& config, Split split) {
+  std::vector<DescribedPictures> descriptions;
+  for (const auto& name : files_to_read(config, split)) {
+    const auto path = coco_path(name);
+    descriptions.push_back({.path = path, .content = read_coco(path)});
+  }
+  return descriptions;
 }
 
-std::vector<std::string> categories_of(const DataConfig& config, Split split) {
+std::vector<std::string> categories_of(const std::vector<DescribedPictures>& descriptions) {
   std::vector<std::string> names;
   std::unordered_set<std::string> known;
-  for (const auto& file : files_to_read(config, split)) {
-    for (auto& category : read_coco(coco_path(file)).categories)
-      if (known.insert(category.name).second) names.push_back(std::move(category.name));
+  for (const auto& description : descriptions) {
+    for (const auto& category : description.content.categories)
+      if (known.insert(category.name).second) names.push_back(category.name);
   }
   return names;
+}
+
+RowsBySplit<AnnotatedImages> marked_images(const DataConfig& config, const std::vector<std::string>& labels,
+                                           std::vector<DescribedPictures> train) {
+  auto read = [config, labels, train = std::move(train)](Split split) mutable {
+    const bool is_read = !train.empty() && (split == Split::train || is_shared(config, split));
+    const auto descriptions = is_read ? std::exchange(train, {}) : read_descriptions(config, split);
+    AnnotatedImages images(config.images.channels, config.images.transparency);
+    for (const auto& [path, coco] : descriptions) images.add_coco(coco, path, labels);
+    return images;
+  };
+  const auto part = [config](const AnnotatedImages& all, Split split) {
+    auto images = all;
+    images.keep(random_share(config, split, images.size()));
+    return images;
+  };
+  const auto check = [config](const AnnotatedImages& images, Split split) {
+    if (images.size() == 0)
+      throw DataError(fmt::format("{}: no images for {}", corpus_name(config, split), name_of(split)));
+  };
+  return {config, {.read = std::move(read), .part = part, .check = check}};
 }
 
 }  // namespace zoo

@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "data/images/box.h"
+#include "data/images/coco_file.h"
 #include "data/images/image.h"
+#include "data/rows_by_split.h"
 #include "data/splits.h"
 
 namespace zoo {
@@ -27,10 +29,11 @@ class AnnotatedImages {
   /// The objects of a picture, within it. `category` is a number among the labels, and `image` is `index`.
   const std::vector<AnnotatedObject>& objects(int64_t index) const { return at(index).objects; }
 
-  /// Adds the pictures that a COCO file describes (data/images/coco_file.h). The files are in the directory
-  /// of the description, in its directory `images`, or, for COCO's own annotations/instances_NAME.json, in
-  /// ../NAME. Throws DataError, UnknownSymbolError for an object of a category that is not among `labels`.
-  void add_coco(const std::filesystem::path& path, const std::vector<std::string>& labels);
+  /// Adds the pictures that a COCO file, which is read, describes. The files are in the directory of the
+  /// description, in its directory `images`, or, for COCO's own annotations/instances_NAME.json, in ../NAME.
+  /// Throws DataError, UnknownSymbolError for an object of a category that is not among `labels`.
+  void add_coco(const CocoFile& coco, const std::filesystem::path& path,
+                const std::vector<std::string>& labels);
   /// Keeps the pictures of these numbers, in this order.
   void keep(const std::vector<int64_t>& indices);
 
@@ -49,12 +52,22 @@ class AnnotatedImages {
   std::vector<Picture> pictures_;
 };
 
-/// The pictures of a split, which data.train, data.valid and data.test name COCO files of. Without validation
-/// files, a part of the training pictures is for validation, as for other images. Throws DataError.
-AnnotatedImages read_marked_images(const DataConfig& config, Split split,
-                                   const std::vector<std::string>& labels);
+/// A description of pictures that has been read.
+struct DescribedPictures {
+  std::filesystem::path path;
+  CocoFile content;
+};
 
-/// The names of the categories of a split, in the order of their ids, file after file. Throws DataError.
-std::vector<std::string> categories_of(const DataConfig& config, Split split);
+/// The COCO files (data/images/coco_file.h) that data.train, data.valid or data.test names. Throws DataError.
+std::vector<DescribedPictures> read_descriptions(const DataConfig& config, Split split);
+
+/// The names of the categories, in the order of their ids, file after file.
+std::vector<std::string> categories_of(const std::vector<DescribedPictures>& descriptions);
+
+/// The pictures of the splits. Without validation files, a part of the training pictures is for validation,
+/// as for other images. `train`: the descriptions of the training data if they have been read. Throws
+/// DataError.
+RowsBySplit<AnnotatedImages> marked_images(const DataConfig& config, const std::vector<std::string>& labels,
+                                           std::vector<DescribedPictures> train = {});
 
 }  // namespace zoo

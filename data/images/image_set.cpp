@@ -126,7 +126,7 @@ void LabelledImages::add_directory(const fs::path& path) {
   }
 }
 
-void LabelledImages::add_list(const fs::path& path, const DataConfig& config, Problem problem) {
+void LabelledImages::add_list(Table& table, const fs::path& path, const DataConfig& config, Problem problem) {
   const auto add = [&](TableRow row) {
     auto& [line, fields] = row;
     const auto file = path_in(path.parent_path(), fields[0]);
@@ -141,17 +141,20 @@ void LabelledImages::add_list(const fs::path& path, const DataConfig& config, Pr
     }
     entries_.push_back({.label = std::move(fields[1]), .file = path.parent_path() / file, .array = nullptr});
   };
-  const auto column = find_picture_column(columns_of_table(path)).value_or("image");
+  const auto column = find_picture_column(table.columns()).value_or("image");
   ColumnUses uses;
   if (problem == Problem::multi_label) uses.lists = {1};
-  read_table(path, {{column}, {config.label_column}}, add, uses);
+  table.read({{column}, {config.label_column}}, add, uses);
 }
 
 void LabelledImages::keep(const std::vector<int64_t>& indices) {
   std::vector<Entry> kept;
   for (const int64_t index : indices) kept.push_back(at(index));
+  n_read_ = n_read();
   entries_ = std::move(kept);
 }
+
+namespace {
 
 LabelledImages read_images(const DataConfig& config, Split split, Problem problem) {
   LabelledImages images(config.images.channels, config.images.transparency);
@@ -161,7 +164,7 @@ LabelledImages read_images(const DataConfig& config, Split split, Problem proble
     if (fs::is_directory(path, ignored)) {
       images.add_directory(path);
     } else if (is_table(path)) {
-      images.add_list(path, config, problem);
+      images.add_list(*open_table(path), path, config, problem);
     } else if (is_idx_name(path)) {
       images.add_idx(path, config.images.label_names);
     } else {
@@ -172,16 +175,25 @@ LabelledImages read_images(const DataConfig& config, Split split, Problem proble
                       path.string(), config.label_column));
     }
   }
-  const auto n = images.size();
-  if (is_shared(config, split)) {
-    images.keep(problem == Problem::single_label ? share_of_split(config, split, images.labels())
-                                                 : random_share(config, split, n));
-  }
-  if (images.size() == 0) {
-    throw DataError(fmt::format("{}: none of {} images are for {}: give more, or name files as data.valid",
-                                corpus_name(config, split), n, name_of(split)));
-  }
   return images;
+}
+
+}  // namespace
+
+RowsBySplit<LabelledImages> labelled_images(const DataConfig& config, Problem problem) {
+  const auto read = [config, problem](Split split) { return read_images(config, split, problem); };
+  const auto part = [config, problem](const LabelledImages& all, Split split) {
+    auto images = all;
+    images.keep(problem == Problem::single_label ? share_of_split(config, split, images.labels())
+                                                 : random_share(config, split, images.size()));
+    return images;
+  };
+  const auto check = [config](const LabelledImages& images, Split split) {
+    if (images.size() > 0) return;
+    throw DataError(fmt::format("{}: none of {} images are for {}: give more, or name files as data.valid",
+                                corpus_name(config, split), images.n_read(), name_of(split)));
+  };
+  return {config, {.read = read, .part = part, .check = check}};
 }
 
 }  // namespace zoo

@@ -1,6 +1,7 @@
 #pragma once
 // Images with their labels: IDX files, directories with a subdirectory for each class, lists of files.
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -10,7 +11,9 @@
 #include "data/images/idx_file.h"
 #include "data/images/image.h"
 #include "data/labels.h"
+#include "data/rows_by_split.h"
 #include "data/splits.h"
+#include "data/tables.h"
 
 namespace zoo {
 
@@ -37,13 +40,14 @@ class LabelledImages {
   /// Other files are left out, and so are names that begin with a dot. Throws DataError if there are no
   /// images, or parts for training and test (data/images/picture_parts.h) in place of classes.
   void add_directory(const std::filesystem::path& path);
-  /// Adds the images of a tab-separated file with a header line. Its column of pictures
-  /// (data/usual_columns.h) has paths of files in the directory of the list or below it. Throws
-  /// DataError.
-  /// The labels are as the problem needs them.
-  void add_list(const std::filesystem::path& path, const DataConfig& config, Problem problem);
+  /// Adds the images of `table`, a list whose file is `path`. Its column of pictures (data/usual_columns.h)
+  /// has paths of files in the directory of the list or below it. The labels are as the problem needs them.
+  /// Throws DataError.
+  void add_list(Table& table, const std::filesystem::path& path, const DataConfig& config, Problem problem);
   /// Keeps the images of these numbers, in this order.
   void keep(const std::vector<int64_t>& indices);
+  /// How many there were before some were kept.
+  int64_t n_read() const { return std::max(n_read_, size()); }
 
  private:
   struct Entry {
@@ -58,13 +62,15 @@ class LabelledImages {
 
   int64_t n_channels_;
   Transparency transparency_;
+  int64_t n_read_ = 0;
   std::vector<Entry> entries_;
   std::vector<std::string> notes_;
 };
 
-/// The images of a split. If the configuration names no validation files, the share valid_fraction of the
+/// The images of the splits. If the configuration names no validation files, the share valid_fraction of the
 /// training images, drawn at random once and for all, is for validation instead; of each class some image is
 /// for training. Throws DataError.
-LabelledImages read_images(const DataConfig& config, Split split, Problem problem = Problem::single_label);
+RowsBySplit<LabelledImages> labelled_images(const DataConfig& config,
+                                            Problem problem = Problem::single_label);
 
 }  // namespace zoo

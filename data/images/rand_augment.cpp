@@ -9,7 +9,7 @@ namespace zoo {
 namespace {
 
 constexpr int64_t n_values = 256;
-using Table = std::array<uint8_t, n_values>;
+using LookupTable = std::array<uint8_t, n_values>;
 using Counts = std::array<int64_t, n_values>;
 
 int64_t plane_of(const Image& image) { return image.shape.height * image.shape.width; }
@@ -130,7 +130,7 @@ Image mapped(const Image& image, MakeTable table) {
     const auto begin = result.pixels.begin() + c * plane_of(image);
     Counts counts{};
     std::for_each(begin, begin + plane_of(image), [&](uint8_t value) { ++counts[value]; });
-    const Table values = table(counts);
+    const LookupTable values = table(counts);
     std::transform(begin, begin + plane_of(image), begin, [&](uint8_t value) { return values[value]; });
   }
   return result;
@@ -138,14 +138,14 @@ Image mapped(const Image& image, MakeTable table) {
 
 /// The table with f(value) for each value.
 template <class F>
-Table table_of(F f) {
-  Table table;
+LookupTable table_of(F f) {
+  LookupTable table;
   for (int64_t value = 0; value < n_values; ++value)
     table[static_cast<size_t>(value)] = static_cast<uint8_t>(f(value));
   return table;
 }
 
-Table stretched(const Counts& counts) {
+LookupTable stretched(const Counts& counts) {
   const auto is_there = [](int64_t count) { return count > 0; };
   const auto lowest = static_cast<double>(std::ranges::find_if(counts, is_there) - counts.begin());
   const auto highest =
@@ -156,7 +156,7 @@ Table stretched(const Counts& counts) {
       [&](int64_t value) { return std::clamp(static_cast<double>(value) * scale + offset, 0.0, 255.0); });
 }
 
-Table equalized(const Counts& counts) {
+LookupTable equalized(const Counts& counts) {
   const int64_t total = std::accumulate(counts.begin(), counts.end(), int64_t{0});
   const int64_t of_highest = *std::find_if(counts.rbegin(), counts.rend(), [](int64_t n) { return n > 0; });
   const int64_t step = (total - of_highest) / (n_values - 1);

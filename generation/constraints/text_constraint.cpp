@@ -28,10 +28,10 @@ std::vector<size_t> shared_beginnings(const std::vector<std::pair<std::string, i
 
 }  // namespace
 
-TextConstraint::TextConstraint(const Expression& expression, std::shared_ptr<const Tokenizer> tokenizer,
+TextConstraint::TextConstraint(const Expression& expression, const Tokenizer& tokenizer,
                                const TokenIds& unused)
-    : tokenizer_(std::move(tokenizer)),
-      ends_(end_tokens(tokenizer_->special())),
+    : tokenizer_(tokenizer),
+      ends_(end_tokens(tokenizer_.special())),
       automaton_(make_automaton(expression, unused)) {
   WorkLimit work(kStepsToBegin);
   const auto start = automaton_.start();
@@ -54,7 +54,7 @@ bool TextConstraint::leads_on(const Allowed& allowed) const {
 }
 
 void TextConstraint::read_texts(const TokenIds& unused) {
-  const auto n = static_cast<size_t>(tokenizer_->vocab_size());
+  const auto n = static_cast<size_t>(tokenizer_.vocab_size());
   texts_.resize(n);
   std::vector<bool> is_left_out(n);
   for (const auto& ids : {unused, ends_}) {
@@ -63,7 +63,7 @@ void TextConstraint::read_texts(const TokenIds& unused) {
   for (size_t id = 0; id < n; ++id) {
     const auto token = static_cast<int64_t>(id);
     if (is_left_out[id]) continue;
-    texts_[id] = tokenizer_->token_text(token);
+    texts_[id] = tokenizer_.token_text(token);
     if (!texts_[id].first.empty()) first_.sorted.emplace_back(texts_[id].first, token);
     if (!texts_[id].later.empty()) later_.sorted.emplace_back(texts_[id].later, token);
   }
@@ -91,7 +91,7 @@ CodePoints TextConstraint::alphabet() const {
 }
 
 TextConstraint::Place TextConstraint::place_after(int64_t token) const {
-  return tokenizer_->begins_text_after(token) ? Place::begins_text : Place::within_text;
+  return tokenizer_.begins_text_after(token) ? Place::begins_text : Place::within_text;
 }
 
 Automaton::State TextConstraint::next(Automaton::State state, char byte, WorkLimit& work) const {
@@ -106,7 +106,7 @@ TextConstraint::Point TextConstraint::point(std::span<const int64_t> prompt, std
   Point result{automaton_.start(), Place::begins_text};
   constexpr size_t context = 8;  // as a ContinuationDecoder has it
   const auto before = prompt.last(std::min(prompt.size(), context));
-  if (!before.empty() && !tokenizer_->decode(before).empty()) result.place = place_after(before.back());
+  if (!before.empty() && !tokenizer_.decode(before).empty()) result.place = place_after(before.back());
   for (const int64_t id : ids) {
     const auto& text = texts_.at(static_cast<size_t>(id));
     const auto& bytes = result.place == Place::begins_text ? text.first : text.later;

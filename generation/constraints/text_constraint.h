@@ -2,7 +2,6 @@
 // Which tokens may follow, so that a text becomes one of an expression.
 
 #include <map>
-#include <memory>
 #include <mutex>
 #include <span>
 #include <string>
@@ -27,8 +26,7 @@ class TextConstraint {
  public:
   /// `unused` are tokens that are never allowed. Throws DataError if no text of the expression can be written
   /// with the vocabulary, if the expression is too large or takes too long, and as Tokenizer::token_text().
-  TextConstraint(const Expression& expression, std::shared_ptr<const Tokenizer> tokenizer,
-                 const TokenIds& unused);
+  TextConstraint(const Expression& expression, const Tokenizer& tokenizer, const TokenIds& unused);
 
   /// (V) bool on the CPU, V of the tokenizer: the tokens that may follow the output `ids`, whose first token
   /// stands after `prompt` (empty for an output that is a text of its own). All tokens, if no text of the
@@ -66,7 +64,7 @@ class TextConstraint {
   Point point(std::span<const int64_t> prompt, std::span<const int64_t> ids, WorkLimit& work) const;
   const Allowed& allowed_at(const Point& point, WorkLimit& work) const;
 
-  std::shared_ptr<const Tokenizer> tokenizer_;
+  const Tokenizer& tokenizer_;
   std::vector<TokenText> texts_;  // by id; empty: never allowed
   Texts first_, later_;
   TokenIds ends_;

@@ -13,6 +13,50 @@
 #include "tasks/text/text_classification.h"
 
 namespace zoo {
+
+void read_bart_keys(ForeignConfig& from, const BartDefaults& defaults, ModelConfig& to) {
+  to.d_model = from.integer("d_model", defaults.d_model);
+  to.n_layers = from.integer("encoder_layers", defaults.n_layers);
+  to.n_decoder_layers = from.integer("decoder_layers", defaults.n_layers);
+  to.n_heads = from.integer("encoder_attention_heads", defaults.n_heads);
+  from.require("decoder_attention_heads", to.n_heads);
+  to.d_ff = from.integer("encoder_ffn_dim", defaults.d_ff);
+  from.require("decoder_ffn_dim", *to.d_ff);
+  to.activation = read_activation(from, "activation_function", defaults.activation);
+  to.dropout = from.number("dropout", defaults.dropout);
+  to.attention_dropout = from.number("attention_dropout", 0);
+  to.activation_dropout = from.number("activation_dropout", 0);
+  from.ignore({"num_hidden_layers", "encoder_layerdrop", "decoder_layerdrop", "init_std"});
+}
+
+void write_bart_keys(const ModelConfig& from, nlohmann::json& to) {
+  to["d_model"] = from.d_model;
+  to["encoder_layers"] = to["num_hidden_layers"] = from.n_layers;
+  to["decoder_layers"] = from.decoder_layers();
+  to["encoder_attention_heads"] = to["decoder_attention_heads"] = from.n_heads;
+  to["encoder_ffn_dim"] = to["decoder_ffn_dim"] = from.feed_forward_width();
+  to["activation_function"] = foreign_name(from.activation);
+  to["dropout"] = from.dropout;
+  to["attention_dropout"] = from.attention_dropout;
+  to["activation_dropout"] = from.activation_dropout;
+  to["is_encoder_decoder"] = true;
+}
+
+void add_bart_layers(const std::string& side, TensorRules& rules) {
+  const std::string ours = side + ".layers.{}.", theirs = "model." + side + ".layers.{}.";
+  const auto attention = [&](const std::string& name, const std::string& their_name) {
+    for (const std::string part : {"q", "k", "v"})
+      rules.module(ours + name + "." + part, theirs + their_name + "." + part + "_proj");
+    rules.module(ours + name + ".out", theirs + their_name + ".out_proj");
+    rules.module(ours + "residual." + name + "_norm", theirs + their_name + "_layer_norm");
+  };
+  attention("self_attention", "self_attn");
+  if (side == "decoder") attention("cross_attention", "encoder_attn");
+  rules.module(ours + "feed_forward.up", theirs + "fc1");
+  rules.module(ours + "feed_forward.down", theirs + "fc2");
+  rules.module(ours + "residual.feed_forward_norm", theirs + "final_layer_norm");
+}
+
 namespace {
 
 /// The first position of a token is row 2 of the table.
@@ -25,28 +69,18 @@ void read_bart_like(ForeignConfig& from, int64_t usual_vocabulary, Experiment& t
   auto& model = to.model;
   model.architecture = Architecture::encoder_decoder;
   model.vocab_size = from.integer("vocab_size", usual_vocabulary);
-  model.d_model = from.integer("d_model", 1024);
-  model.n_layers = from.integer("encoder_layers", 12);
-  model.n_decoder_layers = from.integer("decoder_layers", 12);
-  model.n_heads = from.integer("encoder_attention_heads", 16);
-  from.require("decoder_attention_heads", model.n_heads);
-  model.d_ff = from.integer("encoder_ffn_dim", 4096);
-  from.require("decoder_ffn_dim", *model.d_ff);
+  read_bart_keys(from, {}, model);
   model.max_positions = from.integer("max_position_embeddings", 1024);
-  model.activation = read_activation(from, "activation_function", "gelu");
   model.norm_placement = NormPlacement::post;
   model.scale_embeddings = from.flag("scale_embedding", false);
   model.output_bias = true;
-  model.dropout = from.number("dropout", 0.1);
-  model.attention_dropout = from.number("attention_dropout", 0);
-  model.activation_dropout = from.number("activation_dropout", 0);
   model.tie_embeddings = from.flag("tie_word_embeddings", true);
   from.require("normalize_before", false);
   from.require("add_final_layer_norm", false);
   from.require("add_bias_logits", false);
   from.require("do_blenderbot_90_layernorm", false);
-  from.ignore({"encoder_layerdrop", "decoder_layerdrop", "num_hidden_layers", "classifier_dropout",
-               "init_std", "classif_dropout", "extra_pos_embeddings", "force_bos_token_to_be_generated"});
+  from.ignore(
+      {"classifier_dropout", "classif_dropout", "extra_pos_embeddings", "force_bos_token_to_be_generated"});
 }
 
 void read_bart(ForeignConfig& from, Experiment& to) {
@@ -73,19 +107,9 @@ void read_marian(ForeignConfig& from, Experiment& to) {
 }
 
 void write_bart(const Experiment& from, nlohmann::json& to) {
-  const auto& model = from.model;
-  to["d_model"] = model.d_model;
-  to["encoder_layers"] = to["num_hidden_layers"] = model.n_layers;
-  to["decoder_layers"] = model.decoder_layers();
-  to["encoder_attention_heads"] = to["decoder_attention_heads"] = model.n_heads;
-  to["encoder_ffn_dim"] = to["decoder_ffn_dim"] = model.feed_forward_width();
-  to["max_position_embeddings"] = model.max_positions;
-  to["activation_function"] = foreign_name(model.activation);
-  to["scale_embedding"] = model.scale_embeddings;
-  to["dropout"] = model.dropout;
-  to["attention_dropout"] = model.attention_dropout;
-  to["activation_dropout"] = model.activation_dropout;
-  to["is_encoder_decoder"] = true;
+  write_bart_keys(from.model, to);
+  to["max_position_embeddings"] = from.model.max_positions;
+  to["scale_embedding"] = from.model.scale_embeddings;
 }
 
 void write_marian(const Experiment& from, nlohmann::json& to) {

@@ -9,6 +9,37 @@
 #include "models/mixers/blocks.h"
 
 namespace zoo {
+
+void read_bert_keys(ForeignConfig& from, double usual_dropout, ModelConfig& to) {
+  to.d_model = from.integer("hidden_size", 768);
+  to.n_layers = from.integer("num_hidden_layers", 12);
+  to.n_heads = from.integer("num_attention_heads", 12);
+  to.d_ff = from.integer("intermediate_size", 3072);
+  to.norm_eps = from.number("layer_norm_eps", 1e-12);
+  to.dropout = from.number("hidden_dropout_prob", usual_dropout);
+  to.attention_dropout = from.number("attention_probs_dropout_prob", usual_dropout);
+}
+
+void write_bert_keys(const ModelConfig& from, nlohmann::json& to) {
+  to["hidden_size"] = from.d_model;
+  to["num_hidden_layers"] = from.n_layers;
+  to["num_attention_heads"] = from.n_heads;
+  to["intermediate_size"] = from.feed_forward_width();
+  to["layer_norm_eps"] = from.norm_eps;
+  to["hidden_dropout_prob"] = from.dropout;
+  to["attention_probs_dropout_prob"] = from.attention_dropout;
+}
+
+void add_bert_maps(const std::string& theirs, const std::string& attention, TensorRules& rules) {
+  const std::string ours = "encoder.layers.{}.";
+  rules.module(ours + "self_attention.q", theirs + attention + "query");
+  rules.module(ours + "self_attention.k", theirs + attention + "key");
+  rules.module(ours + "self_attention.v", theirs + attention + "value");
+  rules.module(ours + "self_attention.out", theirs + "attention.output.dense");
+  rules.module(ours + "feed_forward.up", theirs + "intermediate.dense");
+  rules.module(ours + "feed_forward.down", theirs + "output.dense");
+}
+
 namespace {
 
 bool has_lm_head(const Experiment& experiment) { return experiment.task.type == "masked_language_modeling"; }
@@ -25,19 +56,13 @@ void read_bert_like(ForeignConfig& from, const BertDefaults& defaults, Experimen
   auto& model = to.model;
   model.architecture = Architecture::encoder;
   model.vocab_size = from.integer("vocab_size", defaults.vocab_size);
-  model.d_model = from.integer("hidden_size", 768);
-  model.n_layers = from.integer("num_hidden_layers", 12);
-  model.n_heads = from.integer("num_attention_heads", 12);
-  model.d_ff = from.integer("intermediate_size", 3072);
+  read_bert_keys(from, 0.1, model);
   model.activation = read_activation(from, "hidden_act", defaults.activation);
-  model.norm_eps = from.number("layer_norm_eps", 1e-12);
   model.norm_placement = NormPlacement::post;
   model.embedding_norm = true;
   model.position = Position::learned;
   model.n_segments = from.integer("type_vocab_size", 2);
   if (model.n_segments < 1) from.fail("type_vocab_size", "a model without segments is no BERT: at least 1");
-  model.dropout = from.number("hidden_dropout_prob", 0.1);
-  model.attention_dropout = from.number("attention_probs_dropout_prob", 0.1);
   model.tie_embeddings = from.flag("tie_word_embeddings", true);
   model.output_bias = true;
   // An argument of transformers' classes. A config.json that is made from a GGUF file has it as a key.
@@ -101,15 +126,9 @@ void read_roberta(ForeignConfig& from, Experiment& to) {
 
 void write_bert_like(const Experiment& from, nlohmann::json& to) {
   const auto& model = from.model;
-  to["hidden_size"] = model.d_model;
-  to["num_hidden_layers"] = model.n_layers;
-  to["num_attention_heads"] = model.n_heads;
-  to["intermediate_size"] = model.feed_forward_width();
+  write_bert_keys(model, to);
   to["hidden_act"] = foreign_name(model.activation);
-  to["layer_norm_eps"] = model.norm_eps;
   to["type_vocab_size"] = model.n_segments;
-  to["hidden_dropout_prob"] = model.dropout;
-  to["attention_probs_dropout_prob"] = model.attention_dropout;
   to["max_position_embeddings"] = model.max_positions + model.position_offset;
   if (!model.pooler) to["add_pooling_layer"] = false;
 }
@@ -135,13 +154,8 @@ TensorRules body_rules(const Experiment& experiment, const std::string& body) {
   rules.module("encoder_embedder.position_embedding", body + "embeddings.position_embeddings");
   rules.module("encoder_embedder.segment_embedding", body + "embeddings.token_type_embeddings");
   rules.module("encoder_embedder.embedding_norm", body + "embeddings.LayerNorm");
-  rules.module(ours + "self_attention.q", theirs + "attention.self.query");
-  rules.module(ours + "self_attention.k", theirs + "attention.self.key");
-  rules.module(ours + "self_attention.v", theirs + "attention.self.value");
-  rules.module(ours + "self_attention.out", theirs + "attention.output.dense");
+  add_bert_maps(theirs, "attention.self.", rules);
   rules.module(ours + "residual.self_attention_norm", theirs + "attention.output.LayerNorm");
-  rules.module(ours + "feed_forward.up", theirs + "intermediate.dense");
-  rules.module(ours + "feed_forward.down", theirs + "output.dense");
   rules.module(ours + "residual.feed_forward_norm", theirs + "output.LayerNorm");
   // A table of 0, 1, … that older versions saved.
   rules.ignore(body + "embeddings.position_ids");
@@ -184,8 +198,7 @@ TensorRules big_bird_rules(const Experiment& experiment) {
 
 }  // namespace
 
-TensorRules roberta_rules(const Experiment& experiment, const std::string& body) {
-  auto rules = body_rules(experiment, body);
+void add_roberta_head(const Experiment& experiment, const std::string& body, TensorRules& rules) {
   if (has_lm_head(experiment)) {
     rules.module("head.transform", "lm_head.dense");
     rules.module("head.norm", "lm_head.layer_norm");
@@ -205,6 +218,11 @@ TensorRules roberta_rules(const Experiment& experiment, const std::string& body)
     rules.ignore("lm_head.*");
     if (has_classifier) rules.ignore(body + "pooler.*");
   }
+}
+
+TensorRules roberta_rules(const Experiment& experiment, const std::string& body) {
+  auto rules = body_rules(experiment, body);
+  add_roberta_head(experiment, body, rules);
   return rules;
 }
 

@@ -42,47 +42,20 @@ const NamedActivation& find_activation(ForeignConfig& from, std::string_view key
 }  // namespace
 
 void ignore_common_keys(ForeignConfig& config) {
-  config.ignore({"transformers_version",
-                 "torch_dtype",
-                 "dtype",
-                 "_name_or_path",
-                 "_commit_hash",
-                 "_attn_implementation",
-                 "_attn_implementation_autoset",
-                 "attn_implementation",
-                 "initializer_range",
-                 "initializer_factor",
-                 "is_decoder",
-                 "is_encoder_decoder",
-                 "output_attentions",
-                 "output_hidden_states",
-                 "return_dict",
-                 "torchscript",
-                 "use_bfloat16",
-                 "chunk_size_feed_forward",
-                 "tie_encoder_decoder",
-                 "cross_attention_hidden_size",
-                 "prefix",
-                 "task_specific_params",
-                 "finetuning_task",
-                 "tokenizer_class",
-                 "tf_legacy_loss",
-                 "gradient_checkpointing",
-                 "id2label",
-                 "label2id",
-                 "num_labels",
-                 "_num_labels",
-                 "output_past",
-                 "use_return_dict",
-                 "model_max_length",
-                 "eos_token_ids",
-                 "bos_token",
-                 "eos_token",
-                 "pad_token",
-                 "unk_token",
-                 "unsloth_version",
-                 "unsloth_fixed",
-                 "transformers.js_config"});
+  // Where a file comes from, and in what types it is opened.
+  config.ignore({"transformers_version", "torch_dtype", "dtype", "_name_or_path", "_commit_hash",
+                 "_attn_implementation", "_attn_implementation_autoset", "attn_implementation",
+                 "unsloth_version", "unsloth_fixed", "transformers.js_config", "use_bfloat16",
+                 "torchscript"});
+  // Tokens and labels, which are read elsewhere.
+  config.ignore({"tokenizer_class", "id2label", "label2id", "num_labels", "_num_labels", "model_max_length",
+                 "eos_token_ids", "bos_token", "eos_token", "pad_token", "unk_token", "prefix",
+                 "task_specific_params", "finetuning_task"});
+  // The first values of weights, the form of outputs, and what other keys say again.
+  config.ignore({"initializer_range", "initializer_factor", "is_decoder", "is_encoder_decoder",
+                 "output_attentions", "output_hidden_states", "return_dict", "chunk_size_feed_forward",
+                 "tie_encoder_decoder", "cross_attention_hidden_size", "tf_legacy_loss",
+                 "gradient_checkpointing", "output_past", "use_return_dict"});
   config.require("pruned_heads", nlohmann::json::object());
   // They would need a program of the author's, or arithmetic that is not here.
   for (const std::string_view key : {"auto_map", "quantization_config"}) {
@@ -93,37 +66,16 @@ void ignore_common_keys(ForeignConfig& config) {
 
 // Older versions wrote these into config.json, whatever the model is.
 void ignore_generation_keys(ForeignConfig& config) {
-  config.ignore({"do_sample",
-                 "temperature",
-                 "top_k",
-                 "top_p",
-                 "min_p",
-                 "typical_p",
-                 "num_beams",
-                 "num_beam_groups",
-                 "diversity_penalty",
-                 "length_penalty",
-                 "repetition_penalty",
-                 "encoder_no_repeat_ngram_size",
-                 "no_repeat_ngram_size",
-                 "max_new_tokens",
-                 "min_new_tokens",
-                 "max_length",
-                 "min_length",
-                 "early_stopping",
-                 "num_return_sequences",
-                 "output_scores",
-                 "return_dict_in_generate",
-                 "remove_invalid_values",
-                 "exponential_decay_length_penalty",
-                 "suppress_tokens",
-                 "begin_suppress_tokens",
-                 "bad_words_ids",
-                 "forced_bos_token_id",
-                 "forced_decoder_ids",
-                 "forced_eos_token_id",
-                 "sep_token_id",
-                 "use_cache"});
+  // Sampling and beams.
+  config.ignore({"do_sample", "temperature", "top_k", "top_p", "min_p", "typical_p", "num_beams",
+                 "num_beam_groups", "diversity_penalty", "length_penalty", "repetition_penalty",
+                 "encoder_no_repeat_ngram_size", "no_repeat_ngram_size", "early_stopping",
+                 "num_return_sequences"});
+  // Lengths, single tokens, and the form of outputs.
+  config.ignore({"max_new_tokens", "min_new_tokens", "max_length", "min_length", "output_scores",
+                 "return_dict_in_generate", "remove_invalid_values", "exponential_decay_length_penalty",
+                 "suppress_tokens", "begin_suppress_tokens", "bad_words_ids", "forced_bos_token_id",
+                 "forced_decoder_ids", "forced_eos_token_id", "sep_token_id", "use_cache"});
 }
 
 Activation read_activation(ForeignConfig& from, std::string_view key, const std::string& default_name) {
@@ -139,21 +91,6 @@ std::string foreign_name(Activation activation) {
     return named.plain == activation || named.gated == activation;
   });
   return std::string(found->name);
-}
-
-void add_bart_layers(const std::string& side, TensorRules& rules) {
-  const std::string ours = side + ".layers.{}.", theirs = "model." + side + ".layers.{}.";
-  const auto attention = [&](const std::string& name, const std::string& their_name) {
-    for (const std::string part : {"q", "k", "v"})
-      rules.module(ours + name + "." + part, theirs + their_name + "." + part + "_proj");
-    rules.module(ours + name + ".out", theirs + their_name + ".out_proj");
-    rules.module(ours + "residual." + name + "_norm", theirs + their_name + "_layer_norm");
-  };
-  attention("self_attention", "self_attn");
-  if (side == "decoder") attention("cross_attention", "encoder_attn");
-  rules.module(ours + "feed_forward.up", theirs + "fc1");
-  rules.module(ours + "feed_forward.down", theirs + "fc2");
-  rules.module(ours + "residual.feed_forward_norm", theirs + "final_layer_norm");
 }
 
 namespace {

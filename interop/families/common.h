@@ -28,10 +28,6 @@ Activation read_gated_activation(ForeignConfig& from, std::string_view key, cons
 /// The name that transformers has for an activation, or for the one of a gate.
 std::string foreign_name(Activation activation);
 
-/// The names that the layers of `side`, "encoder" or "decoder", have in BART and in the families made from
-/// it.
-void add_bart_layers(const std::string& side, TensorRules& rules);
-
 /// rope_theta and rope_scaling, or rope_parameters, as transformers 5 says the same.
 void read_rotary(ForeignConfig& from, double default_theta, ModelConfig& to);
 void write_rotary(const ModelConfig& from, nlohmann::json& to);

@@ -143,19 +143,10 @@ void read_detr(ForeignConfig& from, Experiment& to) {
     read_own_backbone(from, images.channels, detr.backbone);
   }
   model.architecture = Selection("detr", detr);
-  model.d_model = from.integer("d_model", 256);
-  model.n_layers = from.integer("encoder_layers", 6);
-  model.n_decoder_layers = from.integer("decoder_layers", 6);
-  model.n_heads = from.integer("encoder_attention_heads", 8);
-  from.require("decoder_attention_heads", model.n_heads);
-  model.d_ff = from.integer("encoder_ffn_dim", 2048);
-  from.require("decoder_ffn_dim", *model.d_ff);
-  model.activation = read_activation(from, "activation_function", "relu");
+  read_bart_keys(from, {.d_model = 256, .n_layers = 6, .n_heads = 8, .d_ff = 2048, .activation = "relu"},
+                 model);
   model.norm_placement = NormPlacement::post;
   model.init = Initialization::detr;
-  model.dropout = from.number("dropout", 0.1);
-  model.attention_dropout = from.number("attention_dropout", 0);
-  model.activation_dropout = from.number("activation_dropout", 0);
   const auto positions = from.text("position_embedding_type", "sine");
   if (positions != "sine" && positions != "learned")
     from.fail("position_embedding_type", "only sine and learned are supported");
@@ -163,9 +154,8 @@ void read_detr(ForeignConfig& from, Experiment& to) {
   // They are of the training, or follow from others.
   from.ignore({"auxiliary_loss", "use_pretrained_backbone", "class_cost", "bbox_cost", "giou_cost",
                "mask_loss_coefficient", "dice_loss_coefficient", "bbox_loss_coefficient",
-               "giou_loss_coefficient", "eos_coefficient", "encoder_layerdrop", "decoder_layerdrop",
-               "num_hidden_layers", "init_std", "init_xavier_std", "scale_embedding", "classifier_dropout",
-               "max_position_embeddings", "tie_word_embeddings"});
+               "giou_loss_coefficient", "eos_coefficient", "init_xavier_std", "scale_embedding",
+               "classifier_dropout", "max_position_embeddings", "tie_word_embeddings"});
 }
 
 void write_detr(const Experiment& from, nlohmann::json& to) {
@@ -183,17 +173,8 @@ void write_detr(const Experiment& from, nlohmann::json& to) {
                            {"hidden_sizes", widths_of(detr.backbone)},
                            {"num_channels", from.data.images.channels},
                            {"out_features", nlohmann::json::array({"stage4"})}};
-  to["d_model"] = model.d_model;
-  to["encoder_layers"] = to["num_hidden_layers"] = model.n_layers;
-  to["decoder_layers"] = model.decoder_layers();
-  to["encoder_attention_heads"] = to["decoder_attention_heads"] = model.n_heads;
-  to["encoder_ffn_dim"] = to["decoder_ffn_dim"] = model.feed_forward_width();
-  to["activation_function"] = foreign_name(model.activation);
-  to["dropout"] = model.dropout;
-  to["attention_dropout"] = model.attention_dropout;
-  to["activation_dropout"] = model.activation_dropout;
+  write_bart_keys(model, to);
   to["position_embedding_type"] = model.position == Position::learned ? "learned" : "sine";
-  to["is_encoder_decoder"] = true;
 }
 
 /// The two forms of names of a residual network.

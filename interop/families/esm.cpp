@@ -21,14 +21,10 @@ void read_esm(ForeignConfig& from, Experiment& to) {
   auto& model = to.model;
   model.architecture = Architecture::encoder;
   model.vocab_size = from.integer("vocab_size", 33);
-  model.d_model = from.integer("hidden_size", 768);
-  model.n_layers = from.integer("num_hidden_layers", 12);
-  model.n_heads = from.integer("num_attention_heads", 12);
-  model.d_ff = from.integer("intermediate_size", 3072);
+  read_bert_keys(from, 0.1, model);
   // The layers have GELU whatever the file says, as their authors' program has it.
   from.ignore({"hidden_act"});
   model.activation = Activation::gelu;
-  model.norm_eps = from.number("layer_norm_eps", 1e-12);
   model.norm_placement = NormPlacement::pre;
   model.embedding_norm = from.flag("emb_layer_norm_before", false);
   const auto pad = from.optional_integer("pad_token_id");
@@ -54,8 +50,6 @@ void read_esm(ForeignConfig& from, Experiment& to) {
     model.token_dropout = *mask;
   }
   model.contact_regression = true;
-  model.dropout = from.number("hidden_dropout_prob", 0.1);
-  model.attention_dropout = from.number("attention_probs_dropout_prob", 0.1);
   model.tie_embeddings = from.flag("tie_word_embeddings", true);
   model.output_bias = true;
   model.init_residual_scaling = false;
@@ -68,19 +62,13 @@ void read_esm(ForeignConfig& from, Experiment& to) {
 
 void write_esm(const Experiment& from, nlohmann::json& to) {
   const auto& model = from.model;
-  to["hidden_size"] = model.d_model;
-  to["num_hidden_layers"] = model.n_layers;
-  to["num_attention_heads"] = model.n_heads;
-  to["intermediate_size"] = model.feed_forward_width();
-  to["layer_norm_eps"] = model.norm_eps;
+  write_bert_keys(model, to);
   to["emb_layer_norm_before"] = model.embedding_norm;
   to["position_embedding_type"] = model.position == Position::rotary ? "rotary" : "absolute";
   to["max_position_embeddings"] = model.max_positions + model.position_offset;
   if (model.position == Position::rotary) to["rope_theta"] = model.rotary.theta;
   to["token_dropout"] = model.token_dropout.has_value();
   if (model.token_dropout) to["mask_token_id"] = *model.token_dropout;
-  to["hidden_dropout_prob"] = model.dropout;
-  to["attention_probs_dropout_prob"] = model.attention_dropout;
   to["is_folding_model"] = false;
   if (!model.pooler) to["add_pooling_layer"] = false;
 }
@@ -93,13 +81,8 @@ TensorRules esm_rules(const Experiment& experiment) {
   rules.module("token_embedding", body + "embeddings.word_embeddings");
   rules.module("encoder_embedder.position_embedding", body + "embeddings.position_embeddings");
   rules.module("encoder_embedder.embedding_norm", body + "embeddings.layer_norm");
-  rules.module(ours + "self_attention.q", theirs + "attention.self.query");
-  rules.module(ours + "self_attention.k", theirs + "attention.self.key");
-  rules.module(ours + "self_attention.v", theirs + "attention.self.value");
-  rules.module(ours + "self_attention.out", theirs + "attention.output.dense");
+  add_bert_maps(theirs, "attention.self.", rules);
   rules.module(ours + "residual.self_attention_norm", theirs + "attention.LayerNorm");
-  rules.module(ours + "feed_forward.up", theirs + "intermediate.dense");
-  rules.module(ours + "feed_forward.down", theirs + "output.dense");
   rules.module(ours + "residual.feed_forward_norm", theirs + "LayerNorm");
   rules.module("encoder.final_norm", body + "encoder.emb_layer_norm_after");
   rules.module("contact_regression", body + "contact_head.regression");
@@ -118,25 +101,7 @@ TensorRules esm_rules(const Experiment& experiment) {
     // Published files have a table of positions that is not used.
     rules.ignore(body + "embeddings.position_embeddings.weight");
   }
-  const auto& task = experiment.task.type;
-  if (task == "masked_language_modeling") {
-    rules.module("head.transform", "lm_head.dense");
-    rules.module("head.norm", "lm_head.layer_norm");
-    rules.tensor("head.output.bias", "lm_head.bias");
-    rules.tensor("head.output.weight", "lm_head.decoder.weight");
-    if (model.tie_embeddings)
-      rules.tied("lm_head.decoder.weight", body + "embeddings.word_embeddings.weight");
-    rules.ignore(body + "pooler.*");
-  } else if (task == "token_classification") {
-    rules.module("head.classifier", "classifier");
-    rules.ignore(body + "pooler.*").ignore("lm_head.*");
-  } else {
-    const bool has_classifier = task == "text_classification";
-    rules.module("head.pooler", has_classifier ? "classifier.dense" : body + "pooler.dense");
-    rules.module("head.classifier", "classifier.out_proj");
-    rules.ignore("lm_head.*");
-    if (has_classifier) rules.ignore(body + "pooler.*");
-  }
+  add_roberta_head(experiment, body, rules);
   return rules;
 }
 

@@ -28,7 +28,37 @@ ForeignFamily ijepa_foreign();
 ForeignFamily detr_foreign();
 ForeignFamily whisper_foreign();
 
+// ---- What families share with those that were made from them
+
+/// The sizes of BERT and of the families made from it: hidden_size, num_hidden_layers, num_attention_heads,
+/// intermediate_size, and layer_norm_eps. `usual_dropout`: of hidden states and weights, where a file says
+/// nothing.
+void read_bert_keys(ForeignConfig& from, double usual_dropout, ModelConfig& to);
+void write_bert_keys(const ModelConfig& from, nlohmann::json& to);
+/// The linear maps of layers that are called `theirs`, "bert.encoder.layer.{}." for example; `attention`:
+/// what the names of queries, keys and values begin with.
+void add_bert_maps(const std::string& theirs, const std::string& attention, TensorRules& rules);
+
+/// The embeddings, layers and last norm of GPT-2. `move`: how a linear map is stored.
+void add_gpt2_body(Move move, TensorRules& rules);
+
+/// The values of keys that a config.json of BART, and of the families made from it, may lack.
+struct BartDefaults {
+  int64_t d_model = 1024, n_layers = 12, n_heads = 16, d_ff = 4096;
+  std::string activation = "gelu";
+  double dropout = 0.1;
+};
+
+/// The sizes, the activation and the dropouts of both stacks.
+void read_bart_keys(ForeignConfig& from, const BartDefaults& defaults, ModelConfig& to);
+void write_bart_keys(const ModelConfig& from, nlohmann::json& to);
+/// The names that the layers of `side`, "encoder" or "decoder", have in BART and in the families made from
+/// it.
+void add_bart_layers(const std::string& side, TensorRules& rules);
+
 /// The rules of RoBERTa, for a model whose tensors have names that begin with `body`: "roberta.".
 TensorRules roberta_rules(const Experiment& experiment, const std::string& body);
+/// Its heads alone, which ESM has, too.
+void add_roberta_head(const Experiment& experiment, const std::string& body, TensorRules& rules);
 
 }  // namespace zoo

@@ -6,6 +6,23 @@
 #include "interop/families/families.h"
 
 namespace zoo {
+
+void add_gpt2_body(Move move, TensorRules& rules) {
+  const std::string ours = "decoder.layers.{}.", theirs = "transformer.h.{}.";
+  rules.module("token_embedding", "transformer.wte");
+  rules.module("decoder_embedder.position_embedding", "transformer.wpe");
+  rules.module(ours + "residual.self_attention_norm", theirs + "ln_1");
+  // One of these two is in the model.
+  rules.module(ours + "self_attention.qkv", theirs + "attn.c_attn", move);
+  rules.modules({ours + "self_attention.q", ours + "self_attention.k", ours + "self_attention.v"},
+                {theirs + "attn.c_attn"}, {}, move);
+  rules.module(ours + "self_attention.out", theirs + "attn.c_proj", move);
+  rules.module(ours + "residual.feed_forward_norm", theirs + "ln_2");
+  rules.module(ours + "feed_forward.up", theirs + "mlp.c_fc", move);
+  rules.module(ours + "feed_forward.down", theirs + "mlp.c_proj", move);
+  rules.module("decoder.final_norm", "transformer.ln_f");
+}
+
 namespace {
 
 void read_gpt2(ForeignConfig& from, Experiment& to) {
@@ -52,19 +69,7 @@ TensorRules gpt2_rules(const Experiment& experiment) {
   const auto& model = experiment.model;
   TensorRules rules;
   rules.prefix("transformer.").layers(model.n_layers);
-  rules.module("token_embedding", "transformer.wte");
-  rules.module("decoder_embedder.position_embedding", "transformer.wpe");
-  rules.module("decoder.layers.{}.residual.self_attention_norm", "transformer.h.{}.ln_1");
-  // One of these two is in the model.
-  rules.module("decoder.layers.{}.self_attention.qkv", "transformer.h.{}.attn.c_attn", Move::transposed);
-  rules.modules({"decoder.layers.{}.self_attention.q", "decoder.layers.{}.self_attention.k",
-                 "decoder.layers.{}.self_attention.v"},
-                {"transformer.h.{}.attn.c_attn"}, {}, Move::transposed);
-  rules.module("decoder.layers.{}.self_attention.out", "transformer.h.{}.attn.c_proj", Move::transposed);
-  rules.module("decoder.layers.{}.residual.feed_forward_norm", "transformer.h.{}.ln_2");
-  rules.module("decoder.layers.{}.feed_forward.up", "transformer.h.{}.mlp.c_fc", Move::transposed);
-  rules.module("decoder.layers.{}.feed_forward.down", "transformer.h.{}.mlp.c_proj", Move::transposed);
-  rules.module("decoder.final_norm", "transformer.ln_f");
+  add_gpt2_body(Move::transposed, rules);
   rules.module("head.output", "lm_head");
   rules.module("head.classifier", "score");
   if (model.tie_embeddings) rules.tied("lm_head.weight", "transformer.wte.weight");

@@ -149,16 +149,7 @@ TensorRules& TensorRules::layers(int64_t n_layers) {
 }
 
 TensorMapping::TensorMapping(const TensorRules& rules, TensorShapes ours)
-    : copies_(rules.copies_),
-      tied_(rules.tied_),
-      renamed_(rules.renamed_),
-      live_(rules.live_),
-      computed_(rules.computed_),
-      buffers_(rules.buffers_),
-      absent_(rules.absent_),
-      ignored_(rules.ignored_),
-      prefix_(rules.prefix_),
-      ours_(std::move(ours)) {
+    : given_(rules), ours_(std::move(ours)) {
   std::set<std::string> with_rule;
   const auto add = [&](const TensorRule& rule) {
     for (const auto& name : rule.ours) {
@@ -200,12 +191,12 @@ TensorMapping::TensorMapping(const TensorRules& rules, TensorShapes ours)
 
 /// The beginning that the names of this file lack; empty if they have it, as those of a model with a head do.
 std::string TensorMapping::missing_prefix(const TensorSource& foreign) const {
-  const auto has_prefix = [&](const std::string& name) { return name.starts_with(prefix_); };
-  return std::ranges::any_of(foreign.names(), has_prefix) ? std::string() : prefix_;
+  const auto has_prefix = [&](const std::string& name) { return name.starts_with(given_.prefix_); };
+  return std::ranges::any_of(foreign.names(), has_prefix) ? std::string() : given_.prefix_;
 }
 
 std::string TensorMapping::present_name(std::string foreign) const {
-  for (const auto& [old, now] : renamed_) {
+  for (const auto& [old, now] : given_.renamed_) {
     if (const auto at = foreign.find(old); at != foreign.npos) foreign.replace(at, old.size(), now);
   }
   return foreign;
@@ -216,22 +207,22 @@ std::string TensorMapping::full_name(const std::string& foreign) const {
   const auto is_known = [&](const std::string& name) {
     const auto is_it = [&](const auto& pair) { return pair.first == name; };
     const auto fits = [&](const std::string& pattern) { return matches_pattern(pattern, name); };
-    return theirs_.contains(name) || std::ranges::any_of(copies_, is_it) ||
-           std::ranges::any_of(computed_, [&](const auto& pair) { return fits(pair.first); }) ||
-           std::ranges::any_of(ignored_, fits);
+    return theirs_.contains(name) || std::ranges::any_of(given_.copies_, is_it) ||
+           std::ranges::any_of(given_.computed_, [&](const auto& pair) { return fits(pair.first); }) ||
+           std::ranges::any_of(given_.ignored_, fits);
   };
-  return !is_known(present) && is_known(prefix_ + present) ? prefix_ + present : present;
+  return !is_known(present) && is_known(given_.prefix_ + present) ? given_.prefix_ + present : present;
 }
 
 std::string TensorMapping::live_name(std::string full) const {
-  for (const auto& [stored, live] : live_) {
+  for (const auto& [stored, live] : given_.live_) {
     if (const auto at = full.find(stored); at != full.npos) full.replace(at, stored.size(), live);
   }
   return full;
 }
 
 std::string TensorMapping::stored_name(const std::string& full, ForeignNames names) const {
-  return names == ForeignNames::without_prefix ? without(prefix_, full) : full;
+  return names == ForeignNames::without_prefix ? without(given_.prefix_, full) : full;
 }
 
 /// The checkpoint under the names that `name_of` gives.
@@ -308,7 +299,7 @@ bool TensorMapping::has_own_output(const std::shared_ptr<const TensorSource>& fo
                                    Compared compared) const {
   const auto source = with_present_names(foreign);
   const auto prefix = missing_prefix(*source);
-  return std::ranges::any_of(tied_, [&](const auto& pair) {
+  return std::ranges::any_of(given_.tied_, [&](const auto& pair) {
     const auto output = without(prefix, pair.first), embeddings = without(prefix, pair.second);
     return source->contains(output) && source->contains(embeddings) &&
            !are_equal(*source, output, embeddings, compared);
@@ -321,7 +312,7 @@ std::shared_ptr<const TensorSource> TensorMapping::imported(const std::shared_pt
   const auto prefix = missing_prefix(*foreign);
   const auto name_in_file = [&](const std::string& name) { return without(prefix, name); };
   std::map<std::string, torch::Tensor> created;
-  for (const auto& [name, values] : absent_) {
+  for (const auto& [name, values] : given_.absent_) {
     if (!foreign->contains(name_in_file(name))) created.emplace(name_in_file(name), values());
   }
   if (!created.empty()) foreign = with_buffers(foreign, std::move(created));
@@ -335,16 +326,15 @@ std::shared_ptr<const TensorSource> TensorMapping::imported(const std::shared_pt
                                                                : RowStack::Transposed::neither};
     for (auto& [name, shape] : stack.from) {
       // One of several equal tensors is enough.
-      const auto copy = std::ranges::find_if(copies_, [&](const auto& pair) {
+      const auto copy = std::ranges::find_if(given_.copies_, [&](const auto& pair) {
         return pair.second == name && foreign->contains(name_in_file(pair.first));
       });
-      if (!foreign->contains(name_in_file(name)) && copy != copies_.end()) name = copy->first;
+      if (!foreign->contains(name_in_file(name)) && copy != given_.copies_.end()) name = copy->first;
       name = name_in_file(name);
       if (!foreign->contains(name)) {
-        fail(*foreign,
-             fmt::format("it has no tensor '{}': the architectures of config.json name another class "
-                         "than it has, or a part is missing",
-                         name));
+        fail(*foreign, fmt::format("it has no tensor '{}': the architectures of config.json name another "
+                                   "class than it has, or a part is missing",
+                                   name));
       }
       if (const auto found = foreign->shape(name); found != shape) {
         fail(*foreign, fmt::format("its tensor '{}' is {}, but {} by its config.json", excerpt(name),
@@ -354,7 +344,7 @@ std::shared_ptr<const TensorSource> TensorMapping::imported(const std::shared_pt
     }
     stacks.push_back(std::move(stack));
   }
-  for (const auto& [copy, original] : copies_) {
+  for (const auto& [copy, original] : given_.copies_) {
     const auto second = name_in_file(copy), first = name_in_file(original);
     if (!foreign->contains(second) || !used.insert(second).second) continue;
     if (foreign->contains(first) && !are_equal(*foreign, second, first, compared)) {
@@ -363,7 +353,7 @@ std::shared_ptr<const TensorSource> TensorMapping::imported(const std::shared_pt
                        second, first));
     }
   }
-  for (const auto& [name, values] : computed_) {
+  for (const auto& [name, values] : given_.computed_) {
     const auto in_file = name_in_file(name);
     if (!foreign->contains(in_file) || !used.insert(in_file).second) continue;
     if (!has_values(*foreign, in_file, values(), compared)) {
@@ -372,7 +362,7 @@ std::shared_ptr<const TensorSource> TensorMapping::imported(const std::shared_pt
   }
   for (const auto& name : foreign->names()) {
     const bool is_known =
-        used.contains(name) || std::ranges::any_of(ignored_, [&](const std::string& pattern) {
+        used.contains(name) || std::ranges::any_of(given_.ignored_, [&](const std::string& pattern) {
           return matches_pattern(pattern, prefix + name) || matches_pattern(pattern, name);
         });
     if (!is_known) {
@@ -397,9 +387,9 @@ std::shared_ptr<const TensorSource> TensorMapping::exported(const std::shared_pt
                                                                   : RowStack::Transposed::neither});
   }
   auto exported = stacked_tensors(ours, std::move(stacks));
-  if (buffers_.empty()) return exported;
+  if (given_.buffers_.empty()) return exported;
   std::map<std::string, torch::Tensor> buffers;
-  for (const auto& [name, values] : buffers_) buffers.emplace(named(name), values());
+  for (const auto& [name, values] : given_.buffers_) buffers.emplace(named(name), values());
   return with_buffers(std::move(exported), std::move(buffers));
 }
 

@@ -140,8 +140,8 @@ class TensorMapping {
   std::vector<ForeignRows> foreign_rows(const std::string& ours, int64_t first, int64_t count) const;
   /// Foreign tensors that are equal to another one: (copy, original), by full names; and those among them
   /// that are the matrix of the output.
-  const std::vector<std::pair<std::string, std::string>>& copies() const { return copies_; }
-  const std::vector<std::pair<std::string, std::string>>& tied() const { return tied_; }
+  const std::vector<std::pair<std::string, std::string>>& copies() const { return given_.copies_; }
+  const std::vector<std::pair<std::string, std::string>>& tied() const { return given_.tied_; }
 
  private:
   std::string missing_prefix(const TensorSource& foreign) const;
@@ -152,12 +152,9 @@ class TensorMapping {
   std::shared_ptr<const TensorSource> with_present_names(
       const std::shared_ptr<const TensorSource>& foreign) const;
 
-  std::vector<TensorRule> rules_;
+  TensorRules given_;
+  std::vector<TensorRule> rules_;         // of full names
   std::map<std::string, size_t> theirs_;  // the rule of each foreign name
-  std::vector<std::pair<std::string, std::string>> copies_, tied_, renamed_, live_;
-  std::vector<std::pair<std::string, std::function<torch::Tensor()>>> computed_, buffers_, absent_;
-  std::vector<std::string> ignored_;
-  std::string prefix_;
   TensorShapes ours_;
 };
 

@@ -22,15 +22,9 @@ void read_transformer(ForeignConfig& from, ImagePooling pooling, Experiment& to)
                                                   .image_size = images.size,
                                                   .n_channels = images.channels,
                                                   .pooling = pooling});
-  model.d_model = from.integer("hidden_size", 768);
-  model.n_layers = from.integer("num_hidden_layers", 12);
-  model.n_heads = from.integer("num_attention_heads", 12);
-  model.d_ff = from.integer("intermediate_size", 3072);
+  read_bert_keys(from, 0, model);
   model.activation = read_activation(from, "hidden_act", "gelu");
-  model.norm_eps = from.number("layer_norm_eps", 1e-12);
   model.position = Position::learned;
-  model.dropout = from.number("hidden_dropout_prob", 0);
-  model.attention_dropout = from.number("attention_probs_dropout_prob", 0);
   model.qkv_bias = from.flag("qkv_bias", true);
   from.ignore({"encoder_stride", "pooler_output_size", "pooler_act"});
 }
@@ -44,14 +38,8 @@ void write_transformer(const Experiment& from, nlohmann::json& to) {
   to["image_size"] = vit.image_size.value_or(from.data.images.size);
   to["num_channels"] = vit.n_channels.value_or(from.data.images.channels);
   to["patch_size"] = vit.patch_size;
-  to["hidden_size"] = model.d_model;
-  to["num_hidden_layers"] = model.n_layers;
-  to["num_attention_heads"] = model.n_heads;
-  to["intermediate_size"] = model.feed_forward_width();
+  write_bert_keys(model, to);
   to["hidden_act"] = foreign_name(model.activation);
-  to["layer_norm_eps"] = model.norm_eps;
-  to["hidden_dropout_prob"] = model.dropout;
-  to["attention_probs_dropout_prob"] = model.attention_dropout;
   to["qkv_bias"] = model.qkv_bias.value_or(model.bias);
 }
 
@@ -75,12 +63,7 @@ TensorRules transformer_rules(const Experiment& experiment, const std::string& b
   rules.tensor("embedder.projection.weight", body + "embeddings.patch_embeddings.projection.weight",
                Move::reshaped, {model.d_model, channels, vit.patch_size, vit.patch_size});
   rules.tensor("embedder.projection.bias", body + "embeddings.patch_embeddings.projection.bias");
-  rules.module(ours + "self_attention.q", theirs + "attention.attention.query");
-  rules.module(ours + "self_attention.k", theirs + "attention.attention.key");
-  rules.module(ours + "self_attention.v", theirs + "attention.attention.value");
-  rules.module(ours + "self_attention.out", theirs + "attention.output.dense");
-  rules.module(ours + "feed_forward.up", theirs + "intermediate.dense");
-  rules.module(ours + "feed_forward.down", theirs + "output.dense");
+  add_bert_maps(theirs, "attention.attention.", rules);
   rules.module(ours + "residual.self_attention_norm", theirs + "layernorm_before");
   rules.module(ours + "residual.feed_forward_norm", theirs + "layernorm_after");
   rules.module("encoder.final_norm", body + "layernorm");

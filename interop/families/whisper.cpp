@@ -10,6 +10,7 @@
 
 #include "interop/families/common.h"
 #include "interop/families/families.h"
+#include "models/embedders/audio_embedder.h"
 
 namespace zoo {
 namespace {
@@ -21,26 +22,15 @@ void read_whisper(ForeignConfig& from, Experiment& to) {
   audio.n_mels = from.integer("num_mel_bins", 80);
   model.architecture = Selection("whisper", audio);
   model.vocab_size = from.integer("vocab_size", 51865);
-  model.d_model = from.integer("d_model", 384);
-  model.n_layers = from.integer("encoder_layers", 4);
-  model.n_decoder_layers = from.integer("decoder_layers", 4);
-  model.n_heads = from.integer("encoder_attention_heads", 6);
-  from.require("decoder_attention_heads", model.n_heads);
-  model.d_ff = from.integer("encoder_ffn_dim", 1536);
-  from.require("decoder_ffn_dim", *model.d_ff);
+  read_bart_keys(from, {.d_model = 384, .n_layers = 4, .n_heads = 6, .d_ff = 1536, .dropout = 0}, model);
   model.max_positions = from.integer("max_target_positions", 448);
   model.position = Position::learned;
-  model.activation = read_activation(from, "activation_function", "gelu");
   model.norm_placement = NormPlacement::pre;
   model.key_bias = false;
-  model.dropout = from.number("dropout", 0);
-  model.attention_dropout = from.number("attention_dropout", 0);
-  model.activation_dropout = from.number("activation_dropout", 0);
   model.tie_embeddings = from.flag("tie_word_embeddings", true);
   from.require("scale_embedding", false);
   // They are for training, for a classifier of recordings, and for the times of words.
-  from.ignore({"encoder_layerdrop", "decoder_layerdrop", "num_hidden_layers", "init_std",
-               "use_weighted_layer_sum", "classifier_proj_size", "apply_spec_augment", "mask_time_prob",
+  from.ignore({"use_weighted_layer_sum", "classifier_proj_size", "apply_spec_augment", "mask_time_prob",
                "mask_time_length", "mask_time_min_masks", "mask_feature_prob", "mask_feature_length",
                "mask_feature_min_masks", "median_filter_width"});
   if (!to.generation.max_new_tokens && !to.generation.max_length)
@@ -56,18 +46,9 @@ void write_whisper(const Experiment& from, nlohmann::json& to) {
   const auto& audio = model.architecture.as<WhisperConfig>();
   to["max_source_positions"] = n_audio_vectors(audio.max_frames);
   to["num_mel_bins"] = audio.n_mels.value_or(from.data.audio.n_mels);
-  to["d_model"] = model.d_model;
-  to["encoder_layers"] = to["num_hidden_layers"] = model.n_layers;
-  to["decoder_layers"] = model.decoder_layers();
-  to["encoder_attention_heads"] = to["decoder_attention_heads"] = model.n_heads;
-  to["encoder_ffn_dim"] = to["decoder_ffn_dim"] = model.feed_forward_width();
+  write_bart_keys(model, to);
   to["max_target_positions"] = model.max_positions;
-  to["activation_function"] = foreign_name(model.activation);
-  to["dropout"] = model.dropout;
-  to["attention_dropout"] = model.attention_dropout;
-  to["activation_dropout"] = model.activation_dropout;
   to["scale_embedding"] = false;
-  to["is_encoder_decoder"] = true;
 }
 
 TensorRules whisper_rules(const Experiment& experiment) {

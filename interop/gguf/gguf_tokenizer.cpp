@@ -57,10 +57,9 @@ const GgufTokenizerForm& kind_of(const GgufKeys& keys) {
   const char* const key = "tokenizer.ggml.model";
   const auto name = keys.text(key);
   if (const auto* found = find_kind(name)) return *found;
-  keys.fail(key,
-            fmt::format("'{}' is not supported; gpt2, a BPE of bytes, llama, a BPE of SentencePiece, bert, "
-                        "a WordPiece, and t5, a Unigram, are",
-                        excerpt(name)));
+  keys.fail(key, fmt::format("'{}' is not supported; gpt2, a BPE of bytes, llama, a BPE of SentencePiece, "
+                             "bert, a WordPiece, and t5, a Unigram, are",
+                             excerpt(name)));
 }
 
 std::string id_key(std::string_view token) { return fmt::format("tokenizer.ggml.{}_token_id", token); }

@@ -26,6 +26,16 @@ bool walk(const ConfigNode& root, std::string_view dotted, Visit visit) {
   }
 }
 
+/// Makes the places in a tree those of its source as a whole.
+void forget_lines(ConfigNode& node) {
+  node.place.line = 0;
+  for (auto& item : node.items) forget_lines(item);
+  for (auto& [key, entry] : node.entries) {
+    entry.place.line = 0;
+    forget_lines(entry.value);
+  }
+}
+
 }  // namespace
 
 ConfigFile ConfigFile::load(const std::filesystem::path& path, const std::vector<std::string>& overrides) {
@@ -39,6 +49,13 @@ ConfigFile ConfigFile::load_complete(const std::filesystem::path& path) {
 ConfigFile ConfigFile::parse(std::string_view text, std::string_view name,
                              const std::vector<std::string>& overrides) {
   return {std::string(name), parse_config_tree(text, name), overrides};
+}
+
+ConfigFile ConfigFile::parse_made(std::string_view text, std::string_view name,
+                                  const std::vector<std::string>& overrides) {
+  auto root = parse_config_tree(text, name);
+  forget_lines(root);
+  return {std::string(name), std::move(root), overrides};
 }
 
 ConfigFile ConfigFile::from_tree(std::string name, ConfigNode root,

@@ -30,6 +30,10 @@ class ConfigFile {
   /// As load(), from text. Messages use `name` as the name of the file.
   static ConfigFile parse(std::string_view text, std::string_view name,
                           const std::vector<std::string>& overrides = {});
+  /// As parse(), for a text that the program has made: messages have no line of it, because the user has not
+  /// got it.
+  static ConfigFile parse_made(std::string_view text, std::string_view name,
+                               const std::vector<std::string>& overrides = {});
 
   /// The same from a tree that the caller built.
   static ConfigFile from_tree(std::string name, ConfigNode root,

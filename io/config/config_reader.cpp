@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "io/config/registry.h"
+#include "io/config/usual_names.h"
 
 namespace zoo {
 namespace {
@@ -377,6 +378,11 @@ std::string ConfigReader::suggestion(const Unknown& unknown) const {
   if (near && edit_distance(*near, unknown.key) <= 1) return said(unknown.group, *near);
   for (const auto& [group, keys] : known_) {
     if (keys.contains(unknown.key)) return said(group, unknown.key);
+  }
+  if (const auto usual = key_called(unknown.key)) {
+    const std::string group(usual->substr(0, usual->rfind('.'))), key(usual->substr(usual->rfind('.') + 1));
+    const auto known = known_.find(group);
+    if (known != known_.end() && known->second.contains(key)) return said(group, key);
   }
   if (near) return said(unknown.group, *near);
   for (const auto& [group, keys] : known_) {

@@ -74,6 +74,9 @@ struct TypeInfo {
   bool is_added = false;  // Registry::add(): by a program, not the library
 };
 
+/// What a type lacks that it cannot do without; empty: nothing. Types with such members have an overload.
+inline std::string_view what_lacks(const TypeInfo& /*type*/) { return {}; }
+
 /// A TypeInfo::make_options for a struct with a describe().
 template <class Struct>
 std::function<std::shared_ptr<TypeOptions>()> options_of() {
@@ -104,7 +107,7 @@ class Registry final : public TypeList {
   Registry(const Registry&) = delete;
   Registry& operator=(const Registry&) = delete;
 
-  /// Throws UsageError if the name is taken.
+  /// Throws UsageError if the name is taken, or if the entry lacks something.
   void add(Entry entry) {
     entry.is_added = true;
     insert(std::move(entry));
@@ -137,6 +140,9 @@ class Registry final : public TypeList {
 
  private:
   void insert(Entry entry) {
+    if (entry.name.empty()) throw UsageError(fmt::format("a {} needs a name", kind_));
+    if (const auto lacking = what_lacks(entry); !lacking.empty())
+      throw UsageError(fmt::format("the {} '{}' lacks {}", kind_, entry.name, lacking));
     if (find(entry.name)) throw UsageError(fmt::format("there is a {} '{}' already", kind_, entry.name));
     entries_.push_back(std::move(entry));
   }

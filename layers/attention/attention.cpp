@@ -12,11 +12,7 @@
 
 namespace zoo {
 
-AttentionImpl::AttentionImpl(const AttentionOptions& options_) : HeadProjectionsImpl(options_) {}
-
-std::shared_ptr<torch::nn::Module> AttentionImpl::fresh(const std::optional<torch::Device>&) const {
-  return std::make_shared<AttentionImpl>(options);
-}
+AttentionImpl::AttentionImpl(const AttentionOptions& options_) : Cloneable(options_) {}
 
 Description AttentionImpl::description(std::string_view type) const {
   return described(type)
@@ -149,6 +145,36 @@ torch::Tensor AttentionImpl::forward(const torch::Tensor& x, const AttentionCont
   const auto heads = self_heads(x, context);
   if (options.pattern()) return merged(mix_pattern(x, heads, context));
   return merged(context.state ? mix_with_state(heads, context) : mix_self(heads, context));
+}
+
+void count_attention(CostAccount& account, std::string name, std::string kind,
+                     const AttentionOptions& options, const AttentionShape& shape,
+                     const AttentionProducts& products) {
+  const HeadSizes sizes(options);
+  const int64_t d_model = sizes.d_model, q_width = sizes.q_width(), kv_width = sizes.kv_width();
+
+  const auto b = static_cast<double>(shape.batch_size), t = static_cast<double>(shape.n_queries),
+             s = static_cast<double>(shape.n_keys);
+  const auto q = static_cast<double>(d_model * q_width), kv = static_cast<double>(d_model * kv_width);
+  const double projections = 2 * b * (t * 2 * q + static_cast<double>(products.n_key_maps) * s * 2 * kv);
+  const auto& pattern = options.pattern();
+  const double n_visible = pattern ? static_cast<double>(n_pairs(pattern->bands(shape.n_keys))) : t * s;
+  const double scores =
+      2 * static_cast<double>(products.n_pairs) * b * n_visible * static_cast<double>(q_width);
+  // Attention that is capped goes step by step: tanh and softmax keep their results.
+  const double kept_pairs = options.softcap() ? 2 * b * n_visible * static_cast<double>(sizes.n_heads) : 0;
+  const auto reach = pattern ? pattern->reach() : std::nullopt;
+  const int64_t bytes_of_a_token = 2 * kv_width * kFloatBytes;
+  account.add({.name = std::move(name),
+               .kind = std::move(kind),
+               .shape = account.is_detailed()
+                            ? sizes.text() + (pattern ? ", " + pattern->description() : std::string())
+                            : std::string(),
+               .flops = projections + scores,
+               .activation_bytes = bytes_of(b * t, 2 * q_width + d_model) + bytes_of(b * s, 2 * kv_width) +
+                                   bytes_of(kept_pairs),
+               .state_bytes_per_token = reach ? 0 : bytes_of_a_token,
+               .state_bytes = reach ? (reach->first + reach->recent) * bytes_of_a_token : 0});
 }
 
 }  // namespace zoo

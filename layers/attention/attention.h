@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "layers/attention/head_projections.h"
@@ -13,7 +14,7 @@
 
 namespace zoo {
 
-class AttentionImpl : public HeadProjectionsImpl {
+class AttentionImpl : public Cloneable<AttentionImpl, HeadProjectionsImpl> {
  public:
   /// Throws c10::Error as HeadProjectionsImpl.
   explicit AttentionImpl(const AttentionOptions& options);
@@ -26,7 +27,6 @@ class AttentionImpl : public HeadProjectionsImpl {
   void pretty_print(std::ostream& stream) const override;
 
  protected:
-  std::shared_ptr<torch::nn::Module> fresh(const std::optional<torch::Device>& device) const override;
   /// The module's options as pretty_print() shows them.
   Description description(std::string_view type) const;
   double scale() const;
@@ -52,5 +52,24 @@ class AttentionImpl : public HeadProjectionsImpl {
 };
 
 using Attention = MixerHolder<AttentionImpl>;
+
+/// The shape of one call of a mixer.
+struct AttentionShape {
+  int64_t batch_size = 1;  // B
+  int64_t n_queries = 0;   // T
+  int64_t n_keys = 0;      // S
+};
+
+/// What a class that derives from AttentionImpl does more often.
+struct AttentionProducts {
+  int64_t n_pairs = 2;     // products with an element for each pair: QKᵀ and that with V
+  int64_t n_key_maps = 1;  // how often keys and values are projected
+};
+
+/// Counts the scores of all T·S pairs, including masked ones, as PyTorch's FlopCounterMode does. Only with a
+/// pattern, it counts the visible pairs alone.
+void count_attention(CostAccount& account, std::string name, std::string kind,
+                     const AttentionOptions& options, const AttentionShape& shape,
+                     const AttentionProducts& products = {});
 
 }  // namespace zoo

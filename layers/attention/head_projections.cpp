@@ -1,5 +1,6 @@
 #include "layers/attention/head_projections.h"
 
+#include <fmt/format.h>
 #include <torch/types.h>
 
 namespace zoo {
@@ -40,6 +41,10 @@ Description HeadProjectionsImpl::described(std::string_view type) const {
 
 torch::Tensor HeadProjectionsImpl::merged(const torch::Tensor& mixed) {
   return out(mixed.transpose(1, 2).reshape({mixed.size(0), mixed.size(2), options.n_heads() * head_dim_}));
+}
+
+std::string HeadSizes::text() const {
+  return fmt::format("{} heads of {}, {} for keys and values", n_heads, head_dim, n_kv_heads);
 }
 
 }  // namespace zoo

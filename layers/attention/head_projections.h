@@ -3,6 +3,7 @@
 // one fit the others.
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include <torch/types.h>
@@ -39,6 +40,24 @@ class HeadProjectionsImpl : public QkvProjectionsImpl {
   torch::Tensor merged(const torch::Tensor& mixed);
 
   int64_t n_kv_heads_;
+};
+
+/// The sizes of these projections.
+struct HeadSizes {
+  explicit HeadSizes(const AttentionOptions& options)
+      : n_heads(options.n_heads()),
+        n_kv_heads(options.n_kv_heads().value_or(options.n_heads())),
+        head_dim(options.head_dim().value_or(options.d_model() / options.n_heads())),
+        d_model(options.d_model()) {}
+
+  int64_t n_heads, n_kv_heads, head_dim, d_model;
+
+  int64_t q_width() const { return n_heads * head_dim; }
+  int64_t kv_width() const { return n_kv_heads * head_dim; }
+  /// Numbers in the four matrices.
+  int64_t matrices() const { return 2 * d_model * (q_width() + kv_width()); }
+  /// "8 heads of 64, 2 for keys and values"
+  std::string text() const;
 };
 
 }  // namespace zoo

@@ -12,6 +12,7 @@
 #include "base/named_enum.h"
 #include "layers/attention/block_columns.h"
 #include "layers/attention/column_storage.h"
+#include "layers/attention/mixer.h"
 
 namespace zoo {
 namespace {
@@ -30,6 +31,11 @@ std::unique_ptr<KeyValueStorage> new_storage(int64_t n_rows, CacheFormat format,
 }
 
 }  // namespace
+
+std::unique_ptr<LayerState> MixerImpl::new_state(int64_t /*n_rows*/) const {
+  throw UsageError(
+      "this mixer keeps no state of what it has read, so it cannot write token by token: it is for encoders");
+}
 
 KeyValueState& LayerState::key_values() {
   TORCH_CHECK(false, "this state is not one of keys and values of all tokens");

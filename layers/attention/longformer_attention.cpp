@@ -21,7 +21,7 @@ AttentionOptions with_pattern(AttentionOptions options, std::shared_ptr<const At
 
 LongformerAttentionImpl::LongformerAttentionImpl(const AttentionOptions& options_,
                                                  std::shared_ptr<const WindowPattern> window)
-    : AttentionImpl(with_pattern(options_, window)), window_(std::move(window)) {
+    : Cloneable(with_pattern(options_, window)), window_(std::move(window)) {
   TORCH_CHECK(!window_->options().global_queries() && window_->direction() == Direction::bidirectional &&
                   n_kv_heads_ == options.n_heads(),
               "projections of global queries need a bidirectional window without global queries, and as many "
@@ -33,10 +33,6 @@ LongformerAttentionImpl::LongformerAttentionImpl(const AttentionOptions& options
   global_q = register_module("global_q", map({width, WeightUse::query}, options.qkv_bias()));
   global_k = register_module("global_k", map({width}, options.has_key_bias()));
   global_v = register_module("global_v", map({width}, options.qkv_bias()));
-}
-
-std::shared_ptr<torch::nn::Module> LongformerAttentionImpl::fresh(const std::optional<torch::Device>&) const {
-  return std::make_shared<LongformerAttentionImpl>(options, window_);
 }
 
 void LongformerAttentionImpl::pretty_print(std::ostream& stream) const {
@@ -88,6 +84,11 @@ torch::Tensor LongformerAttentionImpl::mix_pattern(const torch::Tensor& x, const
   const auto global = explicit_attention(queries, keys, values, call);
   context.maps->back() = replaced(context.maps->back(), global.weights);
   return replaced(mixed, global.output);
+}
+
+void count_longformer_attention(CostAccount& account, std::string name, const AttentionOptions& options,
+                                const AttentionShape& shape) {
+  count_attention(account, std::move(name), "self-attention", options, shape, {.n_key_maps = 2});
 }
 
 }  // namespace zoo

@@ -19,8 +19,9 @@ class MixerImpl : public Module {
   /// x: (B, T, D) → (B, T, D). A mixer may ignore parts of the context that it does not need. If it cannot
   /// support a part, it must refuse when it is constructed.
   virtual torch::Tensor forward(const torch::Tensor& x, const AttentionContext& context) = 0;
-  /// An empty state for `n_rows` rows.
-  virtual std::unique_ptr<LayerState> new_state(int64_t n_rows) const = 0;
+  /// An empty state for `n_rows` rows, never null. A mixer that cannot write token by token has none: the
+  /// default throws UsageError.
+  virtual std::unique_ptr<LayerState> new_state(int64_t n_rows) const;
 };
 
 /// The holder of a mixer, as TORCH_MODULE makes one. Its operator() is declared, because a braced context

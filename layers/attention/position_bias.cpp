@@ -88,10 +88,6 @@ torch::Tensor T5BiasImpl::forward(const PositionRange& range) {
   return bias.dim() == 3 ? bias.permute({2, 0, 1}).unsqueeze(0) : bias.permute({0, 3, 1, 2});
 }
 
-std::shared_ptr<torch::nn::Module> T5BiasImpl::fresh(const std::optional<torch::Device>&) const {
-  return std::make_shared<T5BiasImpl>(options);
-}
-
 void T5BiasImpl::pretty_print(std::ostream& stream) const {
   stream << Description("T5Bias")
                 .add("n_heads", options.n_heads())

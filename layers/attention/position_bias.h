@@ -34,7 +34,7 @@ struct T5BiasOptions {
 };
 
 /// A learned bias per bucket and head, shared by the layers of a stack.
-class T5BiasImpl : public Module, public WeightOwner {
+class T5BiasImpl : public Cloneable<T5BiasImpl>, public WeightOwner {
  public:
   explicit T5BiasImpl(const T5BiasOptions& options);
   /// (1, H, T, S), or (B, H, T, S) if rows differ, for queries in `range` and keys 0 … S-1.
@@ -44,9 +44,6 @@ class T5BiasImpl : public Module, public WeightOwner {
 
   T5BiasOptions options;
   torch::nn::Embedding buckets{nullptr};  // (n_buckets, H)
-
- protected:
-  std::shared_ptr<torch::nn::Module> fresh(const std::optional<torch::Device>& device) const override;
 
  private:
   std::unique_ptr<PositionTable> bucket_of_;

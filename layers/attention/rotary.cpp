@@ -81,10 +81,6 @@ RotaryImpl::RotaryImpl(const RotaryOptions& options_)
               options.head_dim());
 }
 
-std::shared_ptr<torch::nn::Module> RotaryImpl::fresh(const std::optional<torch::Device>&) const {
-  return std::make_shared<RotaryImpl>(options);
-}
-
 void RotaryImpl::pretty_print(std::ostream& stream) const {
   stream << Description("Rotary")
                 .add("head_dim", options.head_dim())

@@ -59,16 +59,13 @@ struct RotaryTable : RotaryAngles {
   torch::Tensor apply(const torch::Tensor& x) const;
 };
 
-class RotaryImpl : public Module {
+class RotaryImpl : public Cloneable<RotaryImpl> {
  public:
   explicit RotaryImpl(const RotaryOptions& options);
   RotaryTable forward(const PositionRange& range, torch::Device device);
   void pretty_print(std::ostream& stream) const override;
 
   RotaryOptions options;
-
- protected:
-  std::shared_ptr<torch::nn::Module> fresh(const std::optional<torch::Device>& device) const override;
 
  private:
   PositionTable cos_, sin_;  // (positions so far, R/2)

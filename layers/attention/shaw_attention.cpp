@@ -11,7 +11,7 @@
 namespace zoo {
 
 ShawAttentionImpl::ShawAttentionImpl(const AttentionOptions& options_, int64_t max_distance)
-    : AttentionImpl(options_), max_distance_(max_distance) {
+    : Cloneable(options_), max_distance_(max_distance) {
   TORCH_CHECK(max_distance >= 1 && !options.pattern(), "Shaw's vectors need a distance, and all keys");
   const auto table = [&] {
     return drawn_tensor({2 * max_distance + 1, head_dim_},
@@ -24,10 +24,6 @@ ShawAttentionImpl::ShawAttentionImpl(const AttentionOptions& options_, int64_t m
 void ShawAttentionImpl::visit_weights(const WeightVisitor& visit) const {
   for (const auto& vectors : {relative_keys, relative_values})
     visit({vectors, 0, vectors.size(0), WeightUse::distance_table});
-}
-
-std::shared_ptr<torch::nn::Module> ShawAttentionImpl::fresh(const std::optional<torch::Device>&) const {
-  return std::make_shared<ShawAttentionImpl>(options, max_distance_);
 }
 
 void ShawAttentionImpl::pretty_print(std::ostream& stream) const {
@@ -63,6 +59,11 @@ torch::Tensor ShawAttentionImpl::mix_with_state(const Heads& heads, const Attent
   TORCH_CHECK(context.range, "a state needs the positions of the tokens");
   const auto all = context.state->key_values().extend(heads.k, heads.v, *context.range);
   return mix_self({.q = heads.q, .k = all.keys, .v = all.values}, context);
+}
+
+void count_shaw_attention(CostAccount& account, std::string name, const AttentionOptions& options,
+                          const AttentionShape& shape) {
+  count_attention(account, std::move(name), "self-attention", options, shape, {.n_pairs = 4});
 }
 
 }  // namespace zoo

@@ -1,63 +1,14 @@
 #include "layers/kernels/column_blocks.h"
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
 #include <cstring>
-#include <limits>
 
 #include <torch/types.h>
 
-#include "layers/kernels/vector_kernels.h"
+#include "layers/kernels/isa/kernels.h"
 
 namespace zoo {
 namespace {
-
-constexpr float kLargestStored = 127;
-
-/// Rounds to the nearest bf16, to the even one of two.
-ZOO_INLINE uint16_t upper_half(float x) {
-  const auto bits = std::bit_cast<uint32_t>(x);
-  const auto rounded = static_cast<uint16_t>((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16);
-  return x == x ? rounded : uint16_t{0x7FC0};
-}
-
-ZOO_VECTOR_KERNEL void store_bf16(const float* from, uint16_t* to, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) to[i] = upper_half(from[i]);
-}
-
-ZOO_VECTOR_KERNEL void load_bf16(const uint16_t* from, float* to, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) to[i] = std::bit_cast<float>(static_cast<uint32_t>(from[i]) << 16);
-}
-
-/// Returns the scale.
-ZOO_VECTOR_KERNEL float store_int8(const float* from, int8_t* to, int64_t n) {
-  float largest = 0;
-  bool finite = true;
-  for (int64_t i = 0; i < n; ++i) {
-    const float size = std::abs(from[i]);
-    largest = size > largest ? size : largest;
-    finite = finite && size <= std::numeric_limits<float>::max();
-  }
-  const float scale = largest / kLargestStored;
-  if (!finite || scale == 0) {
-    std::fill_n(to, n, int8_t{0});
-    return finite ? 0 : std::numeric_limits<float>::quiet_NaN();
-  }
-  // Divided, not multiplied by 1 / scale, which overflows for the smallest scales. These are also inexact.
-  for (int64_t i = 0; i < n; ++i) {
-    const float whole = (from[i] / scale + kToInteger) - kToInteger;
-    const float kept = whole > kLargestStored    ? kLargestStored
-                       : whole < -kLargestStored ? -kLargestStored
-                                                 : whole;
-    to[i] = static_cast<int8_t>(static_cast<int32_t>(kept));
-  }
-  return scale;
-}
-
-ZOO_VECTOR_KERNEL void load_int8(const int8_t* from, float scale, float* to, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) to[i] = static_cast<float>(from[i]) * scale;
-}
 
 template <class Number>
 Number* numbers_at(const StoredHeads& x, int64_t head, int64_t column) {
@@ -72,9 +23,9 @@ void store_vector(const StoredHeads& from, const StoredHeads& to, int64_t head, 
                   int64_t width) {
   const auto* const numbers = numbers_at<const float>(from, head, column);
   if (to.format == CacheFormat::bf16) {
-    store_bf16(numbers, numbers_at<uint16_t>(to, head, column), width);
+    kernels().store_bf16(numbers, numbers_at<uint16_t>(to, head, column), width);
   } else {
-    *scale_at(to, head, column) = store_int8(numbers, numbers_at<int8_t>(to, head, column), width);
+    *scale_at(to, head, column) = kernels().store_int8(numbers, numbers_at<int8_t>(to, head, column), width);
   }
 }
 
@@ -82,9 +33,10 @@ void load_vector(const StoredHeads& from, const StoredHeads& to, int64_t head, i
                  int64_t width) {
   auto* const numbers = numbers_at<float>(to, head, column);
   if (from.format == CacheFormat::bf16) {
-    load_bf16(numbers_at<const uint16_t>(from, head, column), numbers, width);
+    kernels().load_bf16(numbers_at<const uint16_t>(from, head, column), numbers, width);
   } else {
-    load_int8(numbers_at<const int8_t>(from, head, column), *scale_at(from, head, column), numbers, width);
+    kernels().load_int8(numbers_at<const int8_t>(from, head, column), *scale_at(from, head, column), numbers,
+                        width);
   }
 }
 

@@ -10,13 +10,9 @@
 #include <torch/types.h>
 
 #include "layers/kernels/cache_format.h"
+#include "layers/kernels/isa/kernels.h"
 
 namespace zoo {
-
-/// Columns of a block. When a row goes on whose last block others share, it copies this block, up to 15
-/// columns: beams do so at nearly every step. Attention looks up one address for each block, which costs
-/// little beside the 16 vectors that it reads.
-inline constexpr int64_t kBlockColumns = 16;
 
 /// Where vectors (K, columns, D) are in memory. The D numbers of a vector lie one after the other.
 struct StoredHeads {

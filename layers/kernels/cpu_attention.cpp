@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -12,8 +13,7 @@
 #include <torch/custom_class.h>
 
 #include "layers/kernels/first_derivative.h"
-#include "layers/kernels/gemm.h"
-#include "layers/kernels/softmax_rows.h"
+#include "layers/kernels/isa/kernels.h"
 
 namespace zoo {
 namespace {
@@ -30,26 +30,35 @@ constexpr int64_t kKeyTile = 256;
 constexpr int64_t kMinQueries = 8;
 constexpr float kHidden = -std::numeric_limits<float>::infinity();
 
-constexpr int64_t padded(int64_t n) { return (n + kVectorWidth - 1) / kVectorWidth * kVectorWidth; }
+constexpr int64_t padded(int64_t n) { return (n + kWidestVector - 1) / kWidestVector * kWidestVector; }
 
-/// Some rows of a head, at equal distances from each other.
-struct Rows {
-  float* data;
+/// Some rows of a head, at equal distances from each other. Number is float or const float.
+template <class Number>
+struct RowsOf {
+  Number* data;
   int64_t row_stride, width;
 
-  float* operator[](int64_t i) const { return data + i * row_stride; }
+  operator RowsOf<const Number>() const requires(!std::is_const_v<Number>) {
+    return {data, row_stride, width};
+  }
+  Number* operator[](int64_t i) const { return data + i * row_stride; }
   /// The rows at positions p.first + i·p.step.
-  Rows at(const Progression& p) const { return {(*this)[p.first], row_stride * p.step, width}; }
-  Rows from(int64_t i) const { return {(*this)[i], row_stride, width}; }
+  RowsOf at(const Progression& p) const { return {(*this)[p.first], row_stride * p.step, width}; }
+  RowsOf from(int64_t i) const { return {(*this)[i], row_stride, width}; }
   MatrixA matrix_a() const { return {.data = data, .row_stride = row_stride, .column_stride = 1}; }
   MatrixB matrix_b() const { return {.data = data, .row_stride = row_stride}; }
   MatrixC matrix_c() const { return {.data = data, .row_stride = row_stride}; }
 };
 
-Rows head_rows(const torch::Tensor& x, int64_t b, int64_t h) {  // x: (B, H, T, D)
-  return {.data = static_cast<float*>(x.data_ptr()) + b * x.stride(0) + h * x.stride(1),
-          .row_stride = x.stride(2),
-          .width = x.size(3)};
+using Rows = RowsOf<float>;
+using ConstRows = RowsOf<const float>;
+
+/// Of x (B, H, T, D).
+ConstRows head_rows(const torch::Tensor& x, int64_t b, int64_t h) {
+  return {x.const_data_ptr<float>() + b * x.stride(0) + h * x.stride(1), x.stride(2), x.size(3)};
+}
+Rows mutable_head_rows(const torch::Tensor& x, int64_t b, int64_t h) {
+  return {x.mutable_data_ptr<float>() + b * x.stride(0) + h * x.stride(1), x.stride(2), x.size(3)};
 }
 
 /// The transpose of a tile of keys or values: (D, tile).
@@ -58,19 +67,15 @@ class TransposedTile {
   explicit TransposedTile(int64_t width)
       : width_(width), numbers_(torch::zeros({width, kStride})), data_(numbers_.mutable_data_ptr<float>()) {}
 
-  ZOO_AVX512 void assign(const Rows& x, int64_t n_rows) {
-    for (int64_t first = 0; first < n_rows; first += kVectorWidth) {
-      const int64_t end = std::min(first + kVectorWidth, n_rows);
-      for (int64_t j = 0; j < width_; ++j)
-        for (int64_t i = first; i < end; ++i) data_[j * kStride + i] = x[i][j];
-    }
+  void assign(const ConstRows& x, int64_t n_rows) {
+    kernels().scores.transpose(x.data, x.row_stride, n_rows, width_, data_, kStride);
   }
   /// From column `first` on.
   MatrixB matrix_b(int64_t first) const { return {.data = data_ + first, .row_stride = kStride}; }
 
  private:
   // Rows at distances of a power of two would compete for the same lines of the cache.
-  static constexpr int64_t kStride = kKeyTile + kVectorWidth;
+  static constexpr int64_t kStride = kKeyTile + kWidestVector;
 
   int64_t width_;
   torch::Tensor numbers_;  // a tensor, because its allocator keeps the memory from one call to the next
@@ -97,7 +102,7 @@ struct Block {
   const Band& band;
   int64_t first_query, n_queries;  // numbers within the band
   int64_t tile;                    // the number of the tile's first key
-  int64_t first_key, n_keys;       // within the tile; first_key is a multiple of kVectorWidth
+  int64_t first_key, n_keys;       // within the tile; first_key is a multiple of kWidestVector
 
   int64_t width() const { return padded(n_keys); }
 
@@ -121,7 +126,7 @@ void for_each_block(const Band& band, int64_t tile, int64_t n_keys, const Visit&
   for (int64_t first = begin; first < end; first += kQueryBlock) {
     const int64_t n_queries = std::min(kQueryBlock, end - first);
     const int64_t first_seen =
-        std::max<int64_t>(band.first_key(first) - tile, 0) / kVectorWidth * kVectorWidth;
+        std::max<int64_t>(band.first_key(first) - tile, 0) / kWidestVector * kWidestVector;
     const int64_t end_seen = std::min(band.end_key(first + n_queries - 1) - tile, n_keys);
     if (first_seen < end_seen) visit(Block{band, first, n_queries, tile, first_seen, end_seen - first_seen});
   }
@@ -137,26 +142,27 @@ void for_each_tile(const Bands& bands, int64_t n_keys, const Visit& visit) {
   }
 }
 
-/// One query head.
-struct Head {
-  Rows q, out;
-  float* logsumexp;  // (T): of the scaled scores
-};
-
 struct ForwardPass {
   float scale;
   ScoreBlock weights = {};
 
+  /// One query head.
+  struct Head {
+    ConstRows q;
+    Rows out;
+    float* logsumexp;  // (T): of the scaled scores
+  };
+
   /// Adds the keys of a block to the running softmax of its queries: out = Σ e^(score - maximum)·v. `sums`
   /// (T) are Σ e^(score - maximum), and head.logsumexp has the maxima.
-  ZOO_AVX512 void add(const Block& block, const TransposedTile& keys, const Rows& values, const Head& head,
-                      float* sums) {
+  void add(const Block& block, const TransposedTile& keys, const ConstRows& values, const Head& head,
+           float* sums) {
     const auto& positions = block.band.queries;
-    const Rows q = head.q.at(positions).from(block.first_query),
-               out = head.out.at(positions).from(block.first_query);
+    const ConstRows q = head.q.at(positions).from(block.first_query);
+    const Rows out = head.out.at(positions).from(block.first_query);
+    const auto& loops = kernels();
     const int64_t n = block.width();
-    gemm<Beta::zero>(q.matrix_a(), keys.matrix_b(block.first_key), q.width, weights.matrix_c(),
-                     block.n_queries, n);
+    loops.gemm(q.matrix_a(), keys.matrix_b(block.first_key), q.width, weights.matrix_c(), block.n_queries, n);
     for (int64_t i = 0; i < block.n_queries; ++i) {
       if (!block.mask(i, weights[i])) {
         std::fill(weights[i], weights[i] + n, 0.0F);
@@ -164,25 +170,25 @@ struct ForwardPass {
       }
       const int64_t query = positions[block.first_query + i];
       float& maximum = head.logsumexp[query];
-      const float larger = std::max(maximum, scale * row_max(weights[i], n));
+      const float larger = std::max(maximum, scale * loops.scores.largest(weights[i], n));
       if (maximum < larger && sums[query] > 0) {
         const float correction = std::exp(maximum - larger);
         sums[query] *= correction;
-        multiply(out[i], out.width, correction);
+        loops.multiply(out[i], correction, out.width);
       }
       maximum = larger;
-      sums[query] += exponentials(weights[i], n, scale, larger);
+      sums[query] += loops.scores.exponentials(weights[i], n, scale, larger);
     }
-    gemm<Beta::one>(weights.matrix_a(), values.from(block.first_key).matrix_b(), block.n_keys, out.matrix_c(),
-                    block.n_queries, out.width);
+    loops.add_gemm(weights.matrix_a(), values.from(block.first_key).matrix_b(), block.n_keys, out.matrix_c(),
+                   block.n_queries, out.width);
   }
 
   /// Divides by the sums and completes the logsumexp. A query that sees nothing gets zeros, and a logsumexp
   /// of infinity: then all its weights are 0 in the backward pass.
-  ZOO_AVX512 static void finish(const Head& head, const float* sums, int64_t n_queries) {
+  static void finish(const Head& head, const float* sums, int64_t n_queries) {
     for (int64_t i = 0; i < n_queries; ++i) {
       const bool sees_any = sums[i] > 0;
-      if (sees_any) multiply(head.out[i], head.out.width, 1 / sums[i]);
+      if (sees_any) kernels().multiply(head.out[i], 1 / sums[i], head.out.width);
       head.logsumexp[i] = sees_any ? head.logsumexp[i] + std::log(sums[i]) : -kHidden;
     }
   }
@@ -192,41 +198,49 @@ struct BackwardPass {
   float scale;
   ScoreBlock weights = {}, scores = {};
 
+  /// One query head.
+  struct Head {
+    ConstRows q, out_gradients;
+    Rows q_gradients;
+    const float* logsumexp;
+  };
   /// The keys of a tile and their gradients.
   struct Tile {
     const TransposedTile &keys, &values;
-    Rows k, dk, dv;
+    ConstRows k;
+    Rows dk, dv;
   };
 
   /// out·∂out of each query.
-  ZOO_AVX512 static void find_deltas(const Rows& out, const Rows& out_gradients, int64_t n_queries,
-                                     float* deltas) {
-    for (int64_t i = 0; i < n_queries; ++i) deltas[i] = dot(out[i], out_gradients[i], out.width);
+  static void find_deltas(const ConstRows& out, const ConstRows& out_gradients, int64_t n_queries,
+                          float* deltas) {
+    for (int64_t i = 0; i < n_queries; ++i)
+      deltas[i] = kernels().scores.dot(out[i], out_gradients[i], out.width);
   }
 
   /// Adds the gradients of a block. `deltas` (T) are those of find_deltas().
-  ZOO_AVX512 void add(const Block& block, const Tile& tile, const Head& head, const Rows& out_gradients,
-                      const Rows& q_gradients, const float* deltas) {
+  void add(const Block& block, const Tile& tile, const Head& head, const float* deltas) {
     const auto& positions = block.band.queries;
-    const Rows q = head.q.at(positions).from(block.first_query),
-               upstream = out_gradients.at(positions).from(block.first_query),
-               dq = q_gradients.at(positions).from(block.first_query);
+    const ConstRows q = head.q.at(positions).from(block.first_query),
+                    upstream = head.out_gradients.at(positions).from(block.first_query);
+    const Rows dq = head.q_gradients.at(positions).from(block.first_query);
+    const auto& loops = kernels();
     const int64_t n = block.width(), m = block.n_queries;
-    gemm<Beta::zero>(q.matrix_a(), tile.keys.matrix_b(block.first_key), q.width, weights.matrix_c(), m, n);
-    gemm<Beta::zero>(upstream.matrix_a(), tile.values.matrix_b(block.first_key), upstream.width,
-                     scores.matrix_c(), m, n);
+    loops.gemm(q.matrix_a(), tile.keys.matrix_b(block.first_key), q.width, weights.matrix_c(), m, n);
+    loops.gemm(upstream.matrix_a(), tile.values.matrix_b(block.first_key), upstream.width, scores.matrix_c(),
+               m, n);
     for (int64_t i = 0; i < m; ++i) {
       const int64_t query = positions[block.first_query + i];
       if (!block.mask(i, weights[i])) std::fill(weights[i], weights[i] + n, kHidden);
-      exponentials(weights[i], n, scale, head.logsumexp[query]);
-      softmax_backward(scores[i], weights[i], n, deltas[query], scale);
+      loops.scores.exponentials(weights[i], n, scale, head.logsumexp[query]);
+      loops.scores.backward(scores[i], weights[i], n, deltas[query], scale);
     }
-    gemm<Beta::one>(scores.matrix_a(), tile.k.from(block.first_key).matrix_b(), block.n_keys, dq.matrix_c(),
-                    m, q.width);
-    gemm<Beta::one>(scores.transposed_a(), q.matrix_b(), m, tile.dk.from(block.first_key).matrix_c(),
-                    block.n_keys, q.width);
-    gemm<Beta::one>(weights.transposed_a(), upstream.matrix_b(), m, tile.dv.from(block.first_key).matrix_c(),
-                    block.n_keys, upstream.width);
+    loops.add_gemm(scores.matrix_a(), tile.k.from(block.first_key).matrix_b(), block.n_keys, dq.matrix_c(), m,
+                   q.width);
+    loops.add_gemm(scores.transposed_a(), q.matrix_b(), m, tile.dk.from(block.first_key).matrix_c(),
+                   block.n_keys, q.width);
+    loops.add_gemm(weights.transposed_a(), upstream.matrix_b(), m, tile.dv.from(block.first_key).matrix_c(),
+                   block.n_keys, upstream.width);
   }
 };
 
@@ -260,17 +274,17 @@ struct CpuAttention : torch::autograd::Function<CpuAttention> {
       const auto sums = torch::empty({group, n_queries});
       for (int64_t i = begin; i < end; ++i) {
         const int64_t b = i / n_kv_heads, kv_head = i % n_kv_heads;
-        const Rows k_rows = head_rows(k, b, kv_head), v_rows = head_rows(v, b, kv_head);
-        std::vector<Head> heads;
+        const ConstRows k_rows = head_rows(k, b, kv_head), v_rows = head_rows(v, b, kv_head);
+        std::vector<ForwardPass::Head> heads;
         for (int64_t h = kv_head * group; h < (kv_head + 1) * group; ++h) {
-          heads.push_back({head_rows(q, b, h), head_rows(out, b, h),
+          heads.push_back({head_rows(q, b, h), mutable_head_rows(out, b, h),
                            logsumexp.mutable_data_ptr<float>() + (b * n_heads + h) * n_queries});
         }
         sums.zero_();
         auto* const sums_data = sums.mutable_data_ptr<float>();
         const auto add_tile = [&](const Band& band, int64_t tile, int64_t n) {
           keys.assign(k_rows.at(band.keys).from(tile), n);
-          const Rows values = v_rows.at(band.keys).from(tile);
+          const ConstRows values = v_rows.at(band.keys).from(tile);
           for (int64_t h = 0; h < group; ++h) {
             for_each_block(band, tile, n, [&](const Block& block) {
               pass.add(block, keys, values, heads[static_cast<size_t>(h)], sums_data + h * n_queries);
@@ -307,28 +321,27 @@ struct CpuAttention : torch::autograd::Function<CpuAttention> {
       const auto deltas = torch::empty({group, n_queries});
       for (int64_t i = begin; i < end; ++i) {
         const int64_t b = i / n_kv_heads, kv_head = i % n_kv_heads;
-        const Rows k_rows = head_rows(k, b, kv_head), v_rows = head_rows(v, b, kv_head),
-                   dk_rows = head_rows(dk, b, kv_head), dv_rows = head_rows(dv, b, kv_head);
-        std::vector<Head> heads;
+        const ConstRows k_rows = head_rows(k, b, kv_head), v_rows = head_rows(v, b, kv_head);
+        const Rows dk_rows = mutable_head_rows(dk, b, kv_head), dv_rows = mutable_head_rows(dv, b, kv_head);
+        std::vector<BackwardPass::Head> heads;
         auto* const deltas_data = deltas.mutable_data_ptr<float>();
         for (int64_t h = 0; h < group; ++h) {
           const int64_t head = kv_head * group + h;
-          heads.push_back({head_rows(q, b, head), head_rows(out, b, head),
-                           logsumexp.mutable_data_ptr<float>() + (b * n_heads + head) * n_queries});
-          BackwardPass::find_deltas(heads.back().out, head_rows(upstream, b, head), n_queries,
+          heads.push_back({head_rows(q, b, head), head_rows(upstream, b, head),
+                           mutable_head_rows(dq, b, head),
+                           logsumexp.const_data_ptr<float>() + (b * n_heads + head) * n_queries});
+          BackwardPass::find_deltas(head_rows(out, b, head), heads.back().out_gradients, n_queries,
                                     deltas_data + h * n_queries);
         }
         const auto add_tile = [&](const Band& band, int64_t tile, int64_t n) {
-          const auto in_tile = [&](const Rows& rows) { return rows.at(band.keys).from(tile); };
+          const auto in_tile = [&](const auto& rows) { return rows.at(band.keys).from(tile); };
           keys.assign(in_tile(k_rows), n);
           values.assign(in_tile(v_rows), n);
           const BackwardPass::Tile tile_of_keys{keys, values, in_tile(k_rows), in_tile(dk_rows),
                                                 in_tile(dv_rows)};
           for (int64_t h = 0; h < group; ++h) {
-            const int64_t head = kv_head * group + h;
             for_each_block(band, tile, n, [&](const Block& block) {
-              pass.add(block, tile_of_keys, heads[static_cast<size_t>(h)], head_rows(upstream, b, head),
-                       head_rows(dq, b, head), deltas_data + h * n_queries);
+              pass.add(block, tile_of_keys, heads[static_cast<size_t>(h)], deltas_data + h * n_queries);
             });
           }
         };
@@ -341,13 +354,13 @@ struct CpuAttention : torch::autograd::Function<CpuAttention> {
 
 bool is_suitable(const torch::Tensor& x) {
   return x.is_cpu() && x.scalar_type() == torch::kFloat && x.numel() > 0 && x.stride(3) == 1 &&
-         x.size(3) % kVectorWidth == 0;
+         x.size(3) % kWidestVector == 0;
 }
 
 }  // namespace
 
 bool has_cpu_attention(const torch::Tensor& q, const torch::Tensor& k, const torch::Tensor& v) {
-  return has_avx512() && is_suitable(q) && is_suitable(k) && is_suitable(v) && q.size(0) == k.size(0) &&
+  return is_suitable(q) && is_suitable(k) && is_suitable(v) && q.size(0) == k.size(0) &&
          q.size(1) % k.size(1) == 0 && q.size(3) == k.size(3) &&
          k.sizes().slice(0, 3) == v.sizes().slice(0, 3) && q.size(2) >= kMinQueries &&
          !at::autocast::is_autocast_enabled(at::kCPU);

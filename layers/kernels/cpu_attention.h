@@ -1,10 +1,8 @@
 #pragma once
-// Scaled dot-product attention on a processor with 512-bit vectors, forward and backward pass, over any list
-// of bands (layers/kernels/bands.h). Only visible pairs cost time. As in FlashAttention (Dao et al.
-// 2022), keys are read in tiles, and only one block of weights is ever stored. LibTorch's kernel computes the
-// scores of all pairs and then masks them. The small gemms need no packing (layers/kernels/gemm.h). On an AMD
-// Zen 4, causal attention is 1.2 to 1.6 times as fast as with LibTorch's kernel; where all keys are visible,
-// both are equally fast.
+// Scaled dot-product attention on a processor, forward and backward pass, over any list of bands
+// (layers/kernels/bands.h). Only visible pairs cost time. As in FlashAttention (Dao et al. 2022), keys are
+// read in tiles, and only one block of weights is ever stored. LibTorch's kernel computes the scores of all
+// pairs and then masks them. The small gemms need no packing (layers/kernels/isa/gemm_loops.h).
 
 #include <torch/types.h>
 

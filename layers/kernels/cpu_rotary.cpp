@@ -7,7 +7,8 @@
 #include <torch/utils.h>
 
 #include "layers/kernels/first_derivative.h"
-#include "layers/kernels/vector_kernels.h"
+#include "layers/kernels/grain.h"
+#include "layers/kernels/isa/kernels.h"
 
 namespace zoo {
 namespace {
@@ -15,32 +16,13 @@ namespace {
 using torch::autograd::AutogradContext;
 using Tensors = torch::autograd::variable_list;
 
-/// One row: pair i becomes (a·c - b·s, b·c + a·s) with the cosine c and the sine s of its angle. Direction -1
-/// is the inverse rotation.
-ZOO_VECTOR_KERNEL void rotate_halves(const float* x, const float* cos, const float* sin, float direction,
-                                     float* y, int64_t n_pairs) {
-  for (int64_t i = 0; i < n_pairs; ++i) {
-    const float a = x[i], b = x[n_pairs + i], s = direction * sin[i];
-    y[i] = a * cos[i] - b * s;
-    y[n_pairs + i] = b * cos[i] + a * s;
-  }
-}
-
-ZOO_VECTOR_KERNEL void rotate_interleaved(const float* x, const float* cos, const float* sin, float direction,
-                                          float* y, int64_t n_pairs) {
-  for (int64_t i = 0; i < n_pairs; ++i) {
-    const float a = x[2 * i], b = x[2 * i + 1], s = direction * sin[i];
-    y[2 * i] = a * cos[i] - b * s;
-    y[2 * i + 1] = b * cos[i] + a * s;
-  }
-}
-
 /// Rotates x (B, H, T, Dh), or rotates it back. cos, sin: (B or 1, 1, T, R/2).
 torch::Tensor rotate(const torch::Tensor& x, const torch::Tensor& cos, const torch::Tensor& sin,
                      RotaryLayout layout, float direction) {
   auto y = torch::empty_like(x);
   const int64_t n_heads = x.size(1), length = x.size(2), width = x.size(3), n_pairs = cos.size(-1);
-  const auto rotate_row = layout == RotaryLayout::half ? rotate_halves : rotate_interleaved;
+  const auto rotate_row =
+      layout == RotaryLayout::half ? kernels().rotate_halves : kernels().rotate_interleaved;
   const float* const from = x.const_data_ptr<float>();
   float* const to = y.mutable_data_ptr<float>();
   const float *const c = cos.const_data_ptr<float>(), *const s = sin.const_data_ptr<float>();

@@ -1,8 +1,6 @@
 #include "layers/kernels/cross_entropy.h"
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <limits>
 #include <vector>
 
@@ -11,30 +9,14 @@
 #include <torch/types.h>
 
 #include "layers/kernels/first_derivative.h"
-#include "layers/kernels/row_kernels.h"
+#include "layers/kernels/grain.h"
+#include "layers/kernels/isa/kernels.h"
 
 namespace zoo {
 namespace {
 
 using torch::autograd::AutogradContext;
 using Tensors = torch::autograd::variable_list;
-
-/// Returns the loss of one row of V logits times `weight` and replaces the logits by its gradient.
-ZOO_VECTOR_KERNEL double row_loss(float* x, int64_t n_classes, int64_t target, double smoothing,
-                                  double weight) {
-  const auto v = static_cast<double>(n_classes);
-  const double chosen = x[target],
-               mean = smoothing > 0 ? row_sum(n_classes, [x](int64_t i) ZOO_INLINED { return x[i]; }) / v : 0;
-  const float highest = row_maximum(x, n_classes);
-  const double total = row_sum(
-      n_classes, [x, highest](int64_t i) ZOO_INLINED { return x[i] = exp_of_negative(x[i] - highest); });
-  const double log_total = highest + std::log(total);
-  const auto factor = static_cast<float>(weight / total), off = static_cast<float>(weight * smoothing / v);
-  for (int64_t i = 0; i < n_classes; ++i) x[i] = x[i] * factor - off;
-  x[target] -= static_cast<float>(weight * (1 - smoothing));
-  return weight *
-         ((1 - smoothing) * (log_total - chosen) + (smoothing > 0 ? smoothing * (log_total - mean) : 0));
-}
 
 /// Replaces the logits, contiguous float (N, V), by their gradient; returns the loss.
 double loss_in_place(const torch::Tensor& logits, const torch::Tensor& targets,
@@ -46,11 +28,10 @@ double loss_in_place(const torch::Tensor& logits, const torch::Tensor& targets,
   TORCH_CHECK(std::all_of(classes, classes + n, [v](int64_t c) { return c >= 0 && c < v; }),
               "cross_entropy_sum: every target must be a class in 0 … ", v - 1);
   std::vector<double> losses(static_cast<size_t>(n));
-  const int64_t grain = std::max<int64_t>(1, 16384 / v);
-  at::parallel_for(0, n, grain, [&](int64_t begin, int64_t end) {
+  at::parallel_for(0, n, grain_rows(v), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i)
       losses[static_cast<size_t>(i)] =
-          row_loss(rows + i * v, v, classes[i], options.label_smoothing, options.weight);
+          kernels().cross_entropy(rows + i * v, v, classes[i], options.label_smoothing, options.weight);
   });
   double total = 0;
   for (const double loss : losses) total += loss;

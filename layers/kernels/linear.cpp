@@ -9,8 +9,8 @@
 #include <torch/types.h>
 
 #include "layers/kernels/first_derivative.h"
+#include "layers/kernels/isa/paths.h"
 #include "layers/kernels/linear_gradients.h"
-#include "layers/kernels/vector_kernels.h"
 
 namespace zoo {
 namespace {
@@ -21,7 +21,7 @@ using Tensors = torch::autograd::variable_list;
 bool onednn_is_faster() {
 #if defined(__x86_64__) && defined(__GNUC__)
   static const bool result =
-      at::globalContext().userEnabledMkldnn() && !__builtin_cpu_is("intel") && has_avx512();
+      at::globalContext().userEnabledMkldnn() && !__builtin_cpu_is("intel") && has_path(CpuPath::avx512);
   return result;
 #else
   return false;

@@ -2,10 +2,10 @@
 // x Wᵀ + b, computed by the library that is fastest on the processor.
 //
 // LibTorch's linear calls MKL, which uses its kernels for 512-bit vectors only on Intel processors. On other
-// processors oneDNN is about a tenth faster for the output and for the input's gradient; our own kernels
+// processors with such vectors oneDNN is faster for the output and for the input's gradient; our own kernels
 // (layers/kernels/linear_gradients.h) are faster for the weight's gradient and for the input's gradient of a
-// small layer. LibTorch does everything else: other types, other devices, a few rows. Few rows without
-// gradients are WeightMatrix's own (layers/kernels/products).
+// small layer (docs/performance.md). LibTorch does everything else: other types, other devices, a few rows.
+// Few rows without gradients are WeightMatrix's own (layers/kernels/products).
 
 #include <torch/nn/modules/linear.h>
 #include <torch/types.h>

@@ -4,7 +4,7 @@
 
 #include <ATen/Parallel.h>
 
-#include "layers/kernels/gemm.h"
+#include "layers/kernels/isa/kernels.h"
 
 namespace zoo {
 namespace {
@@ -13,7 +13,7 @@ namespace {
 torch::Tensor parallel_gemm(MatrixA a, MatrixB b, int64_t m, int64_t k, int64_t n,
                             const torch::TensorOptions& options) {
   // k_block rows of B stay in the cache for all rows of C that a thread computes. A thread gets multiples of
-  // m_block rows, which gemm() keeps in registers as one block.
+  // m_block rows, of which gemm keeps whole blocks in registers.
   constexpr int64_t k_block = 128, m_block = 12;
   if (k == 0) return torch::zeros({m, n}, options);
   auto result = torch::empty({m, n}, options);
@@ -21,12 +21,12 @@ torch::Tensor parallel_gemm(MatrixA a, MatrixB b, int64_t m, int64_t k, int64_t 
   at::parallel_for(0, (m + m_block - 1) / m_block, 1, [&](int64_t begin, int64_t end) {
     const int64_t first = begin * m_block, last = std::min(end * m_block, m);
     for (int64_t k_begin = 0; k_begin < k; k_begin += k_block) {
-      const auto gemm_k_block = k_begin == 0 ? gemm<Beta::zero> : gemm<Beta::one>;
-      gemm_k_block({.data = a.data + first * a.row_stride + k_begin * a.column_stride,
-                    .row_stride = a.row_stride,
-                    .column_stride = a.column_stride},
-                   {.data = b.data + k_begin * b.row_stride, .row_stride = b.row_stride},
-                   std::min(k_block, k - k_begin), {.data = c + first * n, .row_stride = n}, last - first, n);
+      const auto gemm = k_begin == 0 ? kernels().gemm : kernels().add_gemm;
+      gemm({.data = a.data + first * a.row_stride + k_begin * a.column_stride,
+            .row_stride = a.row_stride,
+            .column_stride = a.column_stride},
+           {.data = b.data + k_begin * b.row_stride, .row_stride = b.row_stride},
+           std::min(k_block, k - k_begin), {.data = c + first * n, .row_stride = n}, last - first, n);
     }
   });
   return result;
@@ -34,7 +34,7 @@ torch::Tensor parallel_gemm(MatrixA a, MatrixB b, int64_t m, int64_t k, int64_t 
 
 }  // namespace
 
-bool has_weight_gradient(const torch::Tensor& x) { return has_avx512() && x.size(1) % kVectorWidth == 0; }
+bool has_weight_gradient(const torch::Tensor& x) { return x.size(1) % kWidestVector == 0; }
 
 torch::Tensor weight_gradient(const torch::Tensor& gradient, const torch::Tensor& x) {
   TORCH_CHECK(has_weight_gradient(x) && gradient.is_contiguous() && x.is_contiguous() &&
@@ -49,8 +49,7 @@ torch::Tensor weight_gradient(const torch::Tensor& gradient, const torch::Tensor
 
 bool has_input_gradient(const torch::Tensor& weight) {
   constexpr int64_t max_numbers = 1 << 16;
-  return has_avx512() && weight.size(1) % kVectorWidth == 0 && weight.numel() > 0 &&
-         weight.numel() <= max_numbers;
+  return weight.size(1) % kWidestVector == 0 && weight.numel() > 0 && weight.numel() <= max_numbers;
 }
 
 torch::Tensor input_gradient(const torch::Tensor& gradient, const torch::Tensor& weight) {

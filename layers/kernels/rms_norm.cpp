@@ -1,7 +1,6 @@
 #include "layers/kernels/rms_norm.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include <ATen/Parallel.h>
 #include <torch/csrc/autograd/custom_function.h>
@@ -9,39 +8,14 @@
 #include <torch/utils.h>
 
 #include "layers/kernels/first_derivative.h"
-#include "layers/kernels/row_kernels.h"
+#include "layers/kernels/grain.h"
+#include "layers/kernels/isa/kernels.h"
 
 namespace zoo {
 namespace {
 
 using torch::autograd::AutogradContext;
 using Tensors = torch::autograd::variable_list;
-
-/// Σ x·y
-ZOO_INLINE double sum_of_products(const float* x, const float* y, int64_t n) {
-  return row_sum(n, [x, y](int64_t i) ZOO_INLINED { return x[i] * y[i]; });
-}
-
-/// y := γ ⊙ x · s for one row, s = 1/√(mean(x²)+ε); returns s.
-ZOO_VECTOR_KERNEL float forward_row(const float* x, const float* gain, float* y, int64_t n, double eps) {
-  const double mean = sum_of_products(x, x, n) / static_cast<double>(n);
-  const auto scale = static_cast<float>(1 / std::sqrt(mean + eps));
-  for (int64_t i = 0; i < n; ++i) y[i] = x[i] * scale * gain[i];
-  return scale;
-}
-
-/// The backward pass of one row: writes the gradient of x and adds to the gradient of γ. With h = γ ⊙ ∂y the
-/// gradient of x is s·(h - x · s² · mean(h ⊙ x)).
-ZOO_VECTOR_KERNEL void backward_row(const float* x, const float* gain, const float* gradient, float scale,
-                                    float* x_gradient, float* gain_gradient, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) {
-    gain_gradient[i] += gradient[i] * x[i] * scale;
-    x_gradient[i] = gradient[i] * gain[i];
-  }
-  const double mean = sum_of_products(x_gradient, x, n) / static_cast<double>(n);
-  const auto along = static_cast<float>(mean * static_cast<double>(scale) * static_cast<double>(scale));
-  for (int64_t i = 0; i < n; ++i) x_gradient[i] = scale * (x_gradient[i] - x[i] * along);
-}
 
 /// How many parts the rows are divided into, for work in parallel. It does not depend on the number of
 /// threads, so that the sums over the rows do not either.
@@ -69,7 +43,7 @@ struct RmsNorm : torch::autograd::Function<RmsNorm> {
     float *const out = y.mutable_data_ptr<float>(), *const scale = scales.mutable_data_ptr<float>();
     for_each_part(n_parts_of(n_rows, width), n_rows, [&](int64_t, int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i)
-        scale[i] = forward_row(in + i * width, factors, out + i * width, width, eps);
+        scale[i] = kernels().rms_norm(in + i * width, factors, out + i * width, width, eps);
     });
     context->save_for_backward({x, gain, scales});
     return y;
@@ -89,8 +63,8 @@ struct RmsNorm : torch::autograd::Function<RmsNorm> {
     float* const to_gain = gain_gradient.mutable_data_ptr<float>();
     for_each_part(n_parts, n_rows, [&](int64_t part, int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i)
-        backward_row(in + i * width, factors, out + i * width, scale[i], to_x + i * width,
-                     to_gain + part * width, width);
+        kernels().rms_norm_backward(in + i * width, factors, out + i * width, scale[i], to_x + i * width,
+                                    to_gain + part * width, width);
     });
     return {x_gradient, gain_gradient.sum(0), {}};
   }

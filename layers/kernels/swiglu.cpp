@@ -7,32 +7,14 @@
 #include <torch/utils.h>
 
 #include "layers/kernels/first_derivative.h"
-#include "layers/kernels/row_kernels.h"
+#include "layers/kernels/grain.h"
+#include "layers/kernels/isa/kernels.h"
 
 namespace zoo {
 namespace {
 
 using torch::autograd::AutogradContext;
 using Tensors = torch::autograd::variable_list;
-
-ZOO_INLINE float sigmoid(float x) {
-  const float e = exp_of_negative(x < 0 ? x : -x), positive = 1 / (1 + e);
-  return x < 0 ? e * positive : positive;
-}
-
-ZOO_VECTOR_KERNEL void forward_row(const float* gate, const float* up, float* out, int64_t width) {
-  for (int64_t i = 0; i < width; ++i) out[i] = gate[i] * sigmoid(gate[i]) * up[i];
-}
-
-/// silu'(x) = σ(x)·(1 + x·(1 - σ(x)))
-ZOO_VECTOR_KERNEL void backward_row(const float* gate, const float* up, const float* gradient,
-                                    float* gate_gradient, float* up_gradient, int64_t width) {
-  for (int64_t i = 0; i < width; ++i) {
-    const float x = gate[i], s = sigmoid(x), g = gradient[i];
-    gate_gradient[i] = g * up[i] * s * (1 + x * (1 - s));
-    up_gradient[i] = g * x * s;
-  }
-}
 
 /// Gate and up are either two tensors or the halves of one; then `up` is missing.
 struct Swiglu : torch::autograd::Function<Swiglu> {
@@ -49,7 +31,7 @@ struct Swiglu : torch::autograd::Function<Swiglu> {
     const float* const u = halves ? g + width : up.const_data_ptr<float>();
     float* const o = out.mutable_data_ptr<float>();
     at::parallel_for(0, n_rows, grain_rows(width), [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) forward_row(g + i * row, u + i * row, o + i * width, width);
+      for (int64_t i = begin; i < end; ++i) kernels().swiglu(g + i * row, u + i * row, o + i * width, width);
     });
     return out;
   }
@@ -69,7 +51,8 @@ struct Swiglu : torch::autograd::Function<Swiglu> {
     float* const to_u = halves ? to_g + width : up_gradient.mutable_data_ptr<float>();
     at::parallel_for(0, n_rows, grain_rows(width), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i)
-        backward_row(g + i * row, u + i * row, d + i * width, to_g + i * row, to_u + i * row, width);
+        kernels().swiglu_backward(g + i * row, u + i * row, d + i * width, to_g + i * row, to_u + i * row,
+                                  width);
     });
     return {gate_gradient, up_gradient};
   }

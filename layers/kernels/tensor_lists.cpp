@@ -7,22 +7,13 @@
 #include <ATen/Parallel.h>
 #include <torch/utils.h>
 
-#include "layers/kernels/row_kernels.h"
+#include "layers/kernels/grain.h"
+#include "layers/kernels/isa/kernels.h"
 
 namespace zoo {
 namespace {
 
 using Tensors = std::vector<torch::Tensor>;
-
-ZOO_VECTOR_KERNEL void add_row(float* sum, const float* term, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) sum[i] += term[i];
-}
-ZOO_VECTOR_KERNEL void multiply_row(float* x, float factor, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) x[i] *= factor;
-}
-ZOO_VECTOR_KERNEL double squares_of_row(const float* x, int64_t n) {
-  return row_sum(n, [x](int64_t i) ZOO_INLINED { return x[i] * x[i]; });
-}
 
 /// Whether all are float on the CPU and without gaps in memory, so that they can be read in memory order.
 bool suits(const Tensors& tensors) {
@@ -76,7 +67,7 @@ void foreach_add_(const Tensors& sums, const Tensors& terms) {
   const Concatenation to(sums);
   at::parallel_for(0, to.size(), kGrainSize, [&](int64_t begin, int64_t end) {
     to.for_each_tensor(begin, end, [&](size_t i, float* sum, int64_t offset, int64_t n) {
-      add_row(sum, terms[i].const_data_ptr<float>() + offset, n);
+      kernels().add(sum, terms[i].const_data_ptr<float>() + offset, n);
     });
   });
 }
@@ -90,7 +81,7 @@ torch::Tensor total_norm(const Tensors& tensors) {
     for (int64_t block = first; block < last; ++block) {
       const int64_t begin = block * kGrainSize, end = std::min(begin + kGrainSize, all.size());
       all.for_each_tensor(begin, end, [&](size_t, const float* x, int64_t, int64_t n) {
-        squares[static_cast<size_t>(block)] += squares_of_row(x, n);
+        squares[static_cast<size_t>(block)] += kernels().sum_of_squares(x, n);
       });
     }
   });
@@ -107,7 +98,8 @@ void foreach_mul_(const Tensors& tensors, const torch::Tensor& factor) {
   if (by == 1) return;
   const Concatenation all(tensors);
   at::parallel_for(0, all.size(), kGrainSize, [&](int64_t begin, int64_t end) {
-    all.for_each_tensor(begin, end, [&](size_t, float* x, int64_t, int64_t n) { multiply_row(x, by, n); });
+    all.for_each_tensor(begin, end,
+                        [&](size_t, float* x, int64_t, int64_t n) { kernels().multiply(x, by, n); });
   });
 }
 

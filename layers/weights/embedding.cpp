@@ -38,10 +38,6 @@ void TokenEmbeddingImpl::check(int64_t highest) const {
       highest, options.vocab_size()));
 }
 
-std::shared_ptr<torch::nn::Module> TokenEmbeddingImpl::fresh(const std::optional<torch::Device>&) const {
-  return std::make_shared<TokenEmbeddingImpl>(options);
-}
-
 void TokenEmbeddingImpl::pretty_print(std::ostream& stream) const {
   stream << Description("TokenEmbedding")
                 .add("vocab_size", options.vocab_size())
@@ -60,16 +56,22 @@ torch::nn::Embedding make_table(int64_t rows, int64_t width) {
   return table;
 }
 
-OutputProjectionImpl::OutputProjectionImpl(const OutputProjectionOptions& options_) : options(options_) {
-  set_weight(drawn_tensor({options.vocab_size(), options.d_model()},
-                          [](torch::Tensor& w) { torch::nn::init::kaiming_uniform_(w, std::sqrt(5.0)); }));
-  if (options.bias())
-    bias = register_parameter("bias", torch::zeros({options.vocab_size()}, parameter_options()));
+void count_table(CostAccount& account, std::string name, int64_t rows, int64_t width, double n_tokens,
+                 int64_t n_sides) {
+  account.add({.name = std::move(name),
+               .kind = "embedding",
+               .shape = account.text("{} × {}", rows, width),
+               .activation_bytes = bytes_of(n_tokens, width),
+               .n_sides = n_sides});
 }
 
 OutputProjectionImpl::OutputProjectionImpl(const OutputProjectionOptions& options_,
                                            const TokenEmbedding& tied)
-    : options(options_), tied_(tied.ptr()) {
+    : options(options_), tied_(tied ? tied.ptr() : nullptr) {
+  if (!tied_) {
+    set_weight(drawn_tensor({options.vocab_size(), options.d_model()},
+                            [](torch::Tensor& w) { torch::nn::init::kaiming_uniform_(w, std::sqrt(5.0)); }));
+  }
   if (options.bias())
     bias = register_parameter("bias", torch::zeros({options.vocab_size()}, parameter_options()));
 }
@@ -77,12 +79,6 @@ OutputProjectionImpl::OutputProjectionImpl(const OutputProjectionOptions& option
 torch::Tensor OutputProjectionImpl::forward(const torch::Tensor& hidden) {
   const auto scaled = options.scale() == 1.0 ? hidden : hidden * options.scale();
   return soft_capped((tied_ ? tied_->matrix() : matrix()).product(scaled, bias), options.softcap());
-}
-
-std::shared_ptr<torch::nn::Module> OutputProjectionImpl::fresh(
-    const std::optional<torch::Device>& device) const {
-  if (!tied_) return std::make_shared<OutputProjectionImpl>(options);
-  return std::make_shared<OutputProjectionImpl>(options, TokenEmbedding(copy_of(tied_, device)));
 }
 
 void OutputProjectionImpl::pretty_print(std::ostream& stream) const {

@@ -2,10 +2,12 @@
 // Tokens to vectors, and vectors to scores over the vocabulary.
 
 #include <optional>
+#include <string>
 
 #include <torch/nn/modules/embedding.h>
 #include <torch/nn/pimpl.h>
 
+#include "layers/weights/cost.h"
 #include "layers/weights/weights.h"
 
 namespace zoo {
@@ -19,7 +21,7 @@ struct TokenEmbeddingOptions {
 };
 
 /// A table of one vector per token: the parameter weight (V, D).
-class TokenEmbeddingImpl : public MatrixModule {
+class TokenEmbeddingImpl : public Cloneable<TokenEmbeddingImpl, MatrixModule> {
  public:
   explicit TokenEmbeddingImpl(const TokenEmbeddingOptions& options);
   /// (B, T) int64 → (B, T, D). Throws DataError for an id without a row, if the ids are on the CPU. For ids
@@ -31,9 +33,6 @@ class TokenEmbeddingImpl : public MatrixModule {
   void pretty_print(std::ostream& stream) const override;
 
   TokenEmbeddingOptions options;
-
- protected:
-  std::shared_ptr<torch::nn::Module> fresh(const std::optional<torch::Device>& device) const override;
 };
 TORCH_MODULE(TokenEmbedding);
 
@@ -53,29 +52,30 @@ struct OutputProjectionOptions {
 
 /// xWᵀ + b over the vocabulary. Tied: W is the matrix of the token embedding (Press & Wolf 2017), which saves
 /// V·D parameters. The embedding then owns the matrix, and a checkpoint has it once.
-class OutputProjectionImpl : public MatrixModule {
+class OutputProjectionImpl : public Cloneable<OutputProjectionImpl, MatrixModule> {
  public:
-  /// A projection with its own matrix.
-  explicit OutputProjectionImpl(const OutputProjectionOptions& options);
-  /// A projection with the matrix of `tied`.
-  OutputProjectionImpl(const OutputProjectionOptions& options, const TokenEmbedding& tied);
+  /// With the matrix of `tied`, or, if that is null, with its own.
+  explicit OutputProjectionImpl(const OutputProjectionOptions& options, const TokenEmbedding& tied = nullptr);
   /// (…, D) → logits (…, V)
   torch::Tensor forward(const torch::Tensor& hidden);
   void visit_weights(const WeightVisitor& visit) const override;
+  auto arguments() const { return std::tie(options, tied_); }
   void pretty_print(std::ostream& stream) const override;
 
   OutputProjectionOptions options;
   torch::Tensor bias;  // (V) or undefined
 
- protected:
-  std::shared_ptr<torch::nn::Module> fresh(const std::optional<torch::Device>& device) const override;
-
  private:
-  std::shared_ptr<TokenEmbeddingImpl> tied_;  // null: this module has its own matrix
+  std::shared_ptr<TokenEmbeddingImpl> tied_;  // not registered here: the model owns it
 };
 TORCH_MODULE(OutputProjection);
 
 /// Log softmax over the last dimension in float32, as in the generator of "The Annotated Transformer".
 torch::Tensor log_probabilities(const torch::Tensor& logits);
+
+/// A table of `rows` vectors, whose path is `name`. `n_tokens` looked-up vectors are kept for the backward
+/// pass. `n_sides` as in CostEntry.
+void count_table(CostAccount& account, std::string name, int64_t rows, int64_t width, double n_tokens = 0,
+                 int64_t n_sides = 1);
 
 }  // namespace zoo

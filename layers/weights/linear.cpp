@@ -113,10 +113,6 @@ void LinearImpl::take_settings(const torch::nn::Module& from) {
     add_adapter(adapter.part, adapter.options);
 }
 
-std::shared_ptr<torch::nn::Module> LinearImpl::fresh(const std::optional<torch::Device>&) const {
-  return std::make_shared<LinearImpl>(options);
-}
-
 void LinearImpl::pretty_print(std::ostream& stream) const {
   const auto rank = adapters_.empty() ? std::nullopt : std::optional(adapters_.front().options.rank);
   stream << Description("Linear")
@@ -134,6 +130,18 @@ void LinearImpl::visit_weights(const WeightVisitor& visit) const {
            .count = options.parts()[i].n_outputs,
            .use = options.parts()[i].use});
   }
+}
+
+void count_linear(CostAccount& account, std::string name, std::string kind, const LinearOptions& options,
+                  double n_tokens) {
+  const int64_t from = options.n_inputs();
+  int64_t to = 0;
+  for (const auto& part : options.parts()) to += part.n_outputs;
+  account.add({.name = std::move(name),
+               .kind = std::move(kind),
+               .shape = account.text("{} → {}", from, to),
+               .flops = 2 * n_tokens * static_cast<double>(from * to),
+               .activation_bytes = bytes_of(n_tokens, to)});
 }
 
 }  // namespace zoo

@@ -14,6 +14,7 @@
 #include <torch/nn/pimpl.h>
 #include <torch/types.h>
 
+#include "layers/weights/cost.h"
 #include "layers/weights/weights.h"
 
 namespace zoo {
@@ -50,7 +51,7 @@ struct LinearParts {
 
 /// Initial weights as in torch.nn.Linear. Parameters: weight (O, I) and bias (O); O counts the outputs of all
 /// parts.
-class LinearImpl : public MatrixModule {
+class LinearImpl : public Cloneable<LinearImpl, MatrixModule> {
  public:
   explicit LinearImpl(const LinearOptions& options);
   /// (…, I) → (…, O)
@@ -77,7 +78,6 @@ class LinearImpl : public MatrixModule {
   torch::Tensor bias;  // (O) or undefined
 
  protected:
-  std::shared_ptr<torch::nn::Module> fresh(const std::optional<torch::Device>& device) const override;
   void take_settings(const torch::nn::Module& from) override;
 
  private:
@@ -102,5 +102,9 @@ TORCH_MODULE(Linear);
 inline LinearOptions linear_options(int64_t n_inputs, int64_t n_outputs, WeightUse use) {
   return {n_inputs, {{.n_outputs = n_outputs, .use = use}}};
 }
+
+/// `n_tokens`: vectors that the map reads, over all rows.
+void count_linear(CostAccount& account, std::string name, std::string kind, const LinearOptions& options,
+                  double n_tokens);
 
 }  // namespace zoo

@@ -1,16 +1,18 @@
 #pragma once
 // The base of this library's modules: they can be cloned.
 
+#include <concepts>
 #include <memory>
 #include <optional>
+#include <tuple>
 
 #include <torch/nn/module.h>
 #include <torch/types.h>
 
 namespace zoo {
 
-/// A module that can be cloned. A derived class implements fresh(). Every module of the library can also be
-/// printed: `std::cout << module` shows its sizes and rates, and those of its submodules.
+/// A module that can be cloned, if it derives from Cloneable or implements fresh(). Every module of the
+/// library can also be printed: `std::cout << module` shows its sizes and rates, and those of its submodules.
 class Module : public torch::nn::Module {
  public:
   /// An independent copy: the same parameters and buffers in the same formats, on `device` or else where they
@@ -42,5 +44,42 @@ std::shared_ptr<Impl> copy_of(const std::shared_ptr<Impl>& module,
                               const std::optional<torch::Device>& device = std::nullopt) {
   return std::dynamic_pointer_cast<Impl>(module->clone(device));
 }
+
+/// A module whose fresh() is written here: it calls the constructor of Derived with Derived::options. A
+/// constructor that takes something else has a member function arguments() beside it, which returns them
+/// as a tuple. A module among them is copied: it belongs to another one.
+///
+///     class ResidualImpl : public Cloneable<ResidualImpl> {
+///      public:
+///       explicit ResidualImpl(const ResidualOptions& options);
+///       ResidualOptions options;
+template <class Derived, class Base = Module>
+class Cloneable : public Base {
+ public:
+  using Base::Base;
+
+ protected:
+  std::shared_ptr<torch::nn::Module> fresh(const std::optional<torch::Device>& device) const override {
+    const auto construct = [&](const auto&... arguments) {
+      return std::make_shared<Derived>(for_copy(arguments, device)...);
+    };
+    const auto& self = static_cast<const Derived&>(*this);
+    if constexpr (requires { self.arguments(); })
+      return std::apply(construct, self.arguments());
+    else
+      return construct(self.options);
+  }
+
+ private:
+  template <class Argument>
+  static const Argument& for_copy(const Argument& argument, const std::optional<torch::Device>&) {
+    return argument;
+  }
+  template <std::derived_from<Module> Part>
+  static std::shared_ptr<Part> for_copy(const std::shared_ptr<Part>& part,
+                                        const std::optional<torch::Device>& device) {
+    return part ? copy_of(part, device) : nullptr;
+  }
+};
 
 }  // namespace zoo

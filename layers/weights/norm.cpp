@@ -48,16 +48,21 @@ torch::Tensor NormImpl::forward(const torch::Tensor& x) {
   C10_THROW_ERROR(ValueError, "unknown NormKind");
 }
 
-std::shared_ptr<torch::nn::Module> NormImpl::fresh(const std::optional<torch::Device>&) const {
-  return std::make_shared<NormImpl>(options);
-}
-
 void NormImpl::pretty_print(std::ostream& stream) const {
   stream << Description("Norm")
                 .add("size", options.size())
                 .add("kind", options.kind())
                 .add("eps", options.eps())
                 .add("bias", bias.defined());
+}
+
+void count_norms(CostAccount& account, std::string name, const NormOptions& options, int64_t count,
+                 double n_tokens) {
+  account.add({.name = std::move(name),
+               .kind = "norm",
+               .shape = count == 1 ? account.text("{}", options.size())
+                                   : account.text("{} × {}", count, options.size()),
+               .activation_bytes = bytes_of(n_tokens, count * options.size())});
 }
 
 }  // namespace zoo

@@ -6,10 +6,12 @@
 //   rms_norm_outside      γ ⊙ x/(RMS(x)+ε) (the authors' own code)
 
 #include <array>
+#include <string>
 #include <string_view>
 
 #include <torch/nn/pimpl.h>
 
+#include "layers/weights/cost.h"
 #include "layers/weights/module.h"
 
 namespace zoo {
@@ -32,7 +34,7 @@ struct NormOptions {
   TORCH_ARG(bool, unit_offset) = false;
 };
 
-class NormImpl : public Module {
+class NormImpl : public Cloneable<NormImpl> {
  public:
   explicit NormImpl(const NormOptions& options);
   /// (…, D) → (…, D)
@@ -43,10 +45,11 @@ class NormImpl : public Module {
   NormOptions options;
   torch::Tensor weight;  // (D)
   torch::Tensor bias;    // (D) or undefined
-
- protected:
-  std::shared_ptr<torch::nn::Module> fresh(const std::optional<torch::Device>& device) const override;
 };
 TORCH_MODULE(Norm);
+
+/// `count` norms of equal options, each of which reads `n_tokens` vectors.
+void count_norms(CostAccount& account, std::string name, const NormOptions& options, int64_t count,
+                 double n_tokens);
 
 }  // namespace zoo

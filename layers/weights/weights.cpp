@@ -97,7 +97,7 @@ torch::Tensor float_product(const torch::Tensor& x, const torch::Tensor& weight,
 }  // namespace
 
 WeightFormat fast_format(WeightFormat format, torch::Device device) {
-  if (format == WeightFormat::fp16 && device.is_cpu() && best_path() == ProductPath::portable)
+  if (format == WeightFormat::fp16 && device.is_cpu() && best_path() == CpuPath::portable)
     return WeightFormat::bf16;
   return format;
 }

@@ -82,10 +82,6 @@ Embedded AudioEmbedderImpl::forward(const Batch& batch) {
           .lengths = has_lengths ? audio_lengths(batch) : torch::Tensor()};
 }
 
-std::shared_ptr<torch::nn::Module> AudioEmbedderImpl::fresh(const std::optional<torch::Device>&) const {
-  return std::make_shared<AudioEmbedderImpl>(options);
-}
-
 void AudioEmbedderImpl::pretty_print(std::ostream& stream) const {
   stream << Description("AudioEmbedder")
                 .add("d_model", options.d_model())

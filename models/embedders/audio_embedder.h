@@ -7,7 +7,6 @@
 
 #include <torch/types.h>
 
-#include "models/config/cost.h"
 #include "models/embedder.h"
 #include "models/embedders/frame_convolution.h"
 
@@ -55,7 +54,7 @@ struct AudioEmbedderOptions {
 
 /// GELU(conv₂(GELU(conv₁(x)))) + positions. Both convolutions read three frames, and the second one has
 /// stride 2.
-class AudioEmbedderImpl : public EmbedderImpl {
+class AudioEmbedderImpl : public Cloneable<AudioEmbedderImpl, EmbedderImpl> {
  public:
   explicit AudioEmbedderImpl(const AudioEmbedderOptions& options);
   /// Embeds the field "spectrograms" (B, M, N) of the batch: (B, T, D) with T = ⌈N/2⌉. With
@@ -70,9 +69,6 @@ class AudioEmbedderImpl : public EmbedderImpl {
   /// (⌈max_frames/2⌉, D): audio_positions(). A buffer, which a checkpoint has and no training changes;
   /// undefined with AudioPositions::none.
   torch::Tensor positions;
-
- protected:
-  std::shared_ptr<torch::nn::Module> fresh(const std::optional<torch::Device>& device) const override;
 
  private:
   void check_frames(int64_t n_frames) const;

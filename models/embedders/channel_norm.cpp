@@ -55,10 +55,6 @@ torch::Tensor ChannelNormImpl::forward(const torch::Tensor& x) {
   C10_THROW_ERROR(ValueError, "unknown ChannelNormKind");
 }
 
-std::shared_ptr<torch::nn::Module> ChannelNormImpl::fresh(const std::optional<torch::Device>&) const {
-  return std::make_shared<ChannelNormImpl>(options);
-}
-
 void ChannelNormImpl::pretty_print(std::ostream& stream) const {
   stream << Description("ChannelNorm")
                 .add("n_channels", options.n_channels())
@@ -76,11 +72,8 @@ void count_channel_norm(CostAccount& account, std::string name, const ChannelNor
                              : static_cast<double>((frozen ? 1 : 2) * options.n_channels());
   account.add({.name = std::move(name),
                .kind = "norm",
-               .shape = account.is_detailed()
-                            ? fmt::format("{}, {}", options.n_channels(), name_of(options.kind()))
-                            : std::string(),
-               .activation_bytes = (factors + n_kept * static_cast<double>(options.n_channels())) *
-                                   static_cast<double>(kFloatBytes)});
+               .shape = account.text("{}, {}", options.n_channels(), name_of(options.kind())),
+               .activation_bytes = bytes_of(factors + n_kept * static_cast<double>(options.n_channels()))});
 }
 
 }  // namespace zoo

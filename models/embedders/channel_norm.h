@@ -11,8 +11,8 @@
 #include <torch/nn/pimpl.h>
 #include <torch/types.h>
 
+#include "layers/weights/cost.h"
 #include "layers/weights/module.h"
-#include "models/config/cost.h"
 
 namespace zoo {
 
@@ -33,7 +33,7 @@ struct ChannelNormOptions {
   TORCH_ARG(double, momentum) = 0.1;
 };
 
-class ChannelNormImpl : public Module {
+class ChannelNormImpl : public Cloneable<ChannelNormImpl> {
  public:
   explicit ChannelNormImpl(const ChannelNormOptions& options);
   /// (B, C, H, W) → (B, C, H, W). In training, batch changes its running means, and throws ConfigError if a
@@ -46,9 +46,6 @@ class ChannelNormImpl : public Module {
   ChannelNormOptions options;
   torch::Tensor weight, bias;               // (C) each: γ, β; parameters, or buffers of frozen_batch
   torch::Tensor running_mean, running_var;  // (C) each, buffers; batch and frozen_batch
-
- protected:
-  std::shared_ptr<torch::nn::Module> fresh(const std::optional<torch::Device>& device) const override;
 };
 TORCH_MODULE(ChannelNorm);
 

@@ -42,10 +42,6 @@ void ConvolutionImpl::visit_weights(const WeightVisitor& visit) const {
   visit({weight, 0, weight.size(0), WeightUse::convolution});
 }
 
-std::shared_ptr<torch::nn::Module> ConvolutionImpl::fresh(const std::optional<torch::Device>&) const {
-  return std::make_shared<ConvolutionImpl>(options);
-}
-
 void ConvolutionImpl::pretty_print(std::ostream& stream) const {
   stream << Description("Convolution")
                 .add("n_inputs", options.n_inputs())
@@ -71,7 +67,7 @@ void count_convolution(CostAccount& account, std::string name, const Convolution
                .kind = "convolution",
                .shape = account.is_detailed() ? shape_text(options) : "",
                .flops = 2 * n_pixels * static_cast<double>(weights),
-               .activation_bytes = n_kept * static_cast<double>(options.n_outputs() * kFloatBytes)});
+               .activation_bytes = bytes_of(n_kept, options.n_outputs())});
 }
 
 }  // namespace zoo

@@ -4,9 +4,9 @@
 #include <torch/nn/pimpl.h>
 #include <torch/types.h>
 
+#include "layers/weights/cost.h"
 #include "layers/weights/module.h"
 #include "layers/weights/weights.h"
-#include "models/config/cost.h"
 
 namespace zoo {
 
@@ -30,7 +30,7 @@ struct ConvolutionOptions {
 /// The parameter `weight` (O, I, K, K) begins with normal values of variance 2/(O·K²) (He et al. 2015,
 /// fan-out and ReLU), as in torchvision's networks. `model.init` does not change it. Optimisers treat it as
 /// an (O, I·K²) matrix.
-class ConvolutionImpl : public Module, public WeightOwner {
+class ConvolutionImpl : public Cloneable<ConvolutionImpl>, public WeightOwner {
  public:
   explicit ConvolutionImpl(const ConvolutionOptions& options);
   /// (B, I, H, W) → (B, O, (H-1)/stride + 1, (W-1)/stride + 1)
@@ -40,9 +40,6 @@ class ConvolutionImpl : public Module, public WeightOwner {
 
   ConvolutionOptions options;
   torch::Tensor weight;
-
- protected:
-  std::shared_ptr<torch::nn::Module> fresh(const std::optional<torch::Device>& device) const override;
 };
 TORCH_MODULE(Convolution);
 

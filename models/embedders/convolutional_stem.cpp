@@ -45,10 +45,6 @@ torch::Tensor ConvolutionalStemImpl::forward(const torch::Tensor& images) {
   return x;
 }
 
-std::shared_ptr<torch::nn::Module> ConvolutionalStemImpl::fresh(const std::optional<torch::Device>&) const {
-  return std::make_shared<ConvolutionalStemImpl>(options);
-}
-
 void count_convolutional_stem(CostAccount& account, const std::string& name,
                               const ConvolutionalStemOptions& options, int64_t batch_size,
                               int64_t n_patches) {

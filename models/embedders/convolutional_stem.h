@@ -8,7 +8,6 @@
 #include <torch/nn/pimpl.h>
 #include <torch/types.h>
 
-#include "models/config/cost.h"
 #include "models/embedders/resnet.h"
 
 namespace zoo {
@@ -34,7 +33,7 @@ struct ConvolutionalStemOptions {
   TORCH_ARG(ChannelNormKind, norm) = ChannelNormKind::group;
 };
 
-class ConvolutionalStemImpl : public Module {
+class ConvolutionalStemImpl : public Cloneable<ConvolutionalStemImpl> {
  public:
   explicit ConvolutionalStemImpl(const ConvolutionalStemOptions& options);
   /// images: (B, C, H, W) with sides that are multiples of P → (B, D, H/P, W/P). After each convolution there
@@ -46,9 +45,6 @@ class ConvolutionalStemImpl : public Module {
   ConvolutionalStemOptions options;
   std::vector<ConvolutionWithNorm> layers;
   std::vector<ResnetBlock> blocks;  // n_blocks after each layer
-
- protected:
-  std::shared_ptr<torch::nn::Module> fresh(const std::optional<torch::Device>& device) const override;
 };
 TORCH_MODULE(ConvolutionalStem);
 

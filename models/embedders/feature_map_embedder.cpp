@@ -95,10 +95,6 @@ void FeatureMapEmbedderImpl::visit_weights(const WeightVisitor& visit) const {
     if (table.defined()) visit({table, 0, table.size(0), WeightUse::table});
 }
 
-std::shared_ptr<torch::nn::Module> FeatureMapEmbedderImpl::fresh(const std::optional<torch::Device>&) const {
-  return std::make_shared<FeatureMapEmbedderImpl>(options);
-}
-
 void FeatureMapEmbedderImpl::pretty_print(std::ostream& stream) const {
   stream << Description("FeatureMapEmbedder").add("d_model", options.d_model());
 }

@@ -23,7 +23,7 @@ struct FeatureMapEmbedderOptions {
   TORCH_ARG(int64_t, max_places) = 50;
 };
 
-class FeatureMapEmbedderImpl : public EmbedderImpl, public WeightOwner {
+class FeatureMapEmbedderImpl : public Cloneable<FeatureMapEmbedderImpl, EmbedderImpl>, public WeightOwner {
  public:
   explicit FeatureMapEmbedderImpl(const FeatureMapEmbedderOptions& options);
   /// Embeds the field "images" (B, C, H, W) of the batch: (B, T, D) with T = places of the feature map, row
@@ -31,6 +31,7 @@ class FeatureMapEmbedderImpl : public EmbedderImpl, public WeightOwner {
   /// place is visible if its upper left pixel is, as in transformers' DETR. Throws DataError if the feature
   /// map has more rows or columns than the learned tables.
   Embedded forward(const Batch& batch) override;
+  bool mixes_rows() const override { return backbone->mixes_rows(); }
   void visit_weights(const WeightVisitor& visit) const override;
   void pretty_print(std::ostream& stream) const override;
 
@@ -38,9 +39,6 @@ class FeatureMapEmbedderImpl : public EmbedderImpl, public WeightOwner {
   Resnet backbone{nullptr};
   Linear projection{nullptr};             // channels of the feature map → D
   torch::Tensor row_table, column_table;  // (max_places, D/2); learned only
-
- protected:
-  std::shared_ptr<torch::nn::Module> fresh(const std::optional<torch::Device>& device) const override;
 
  private:
   /// (1, T, D): the columns' half comes first.

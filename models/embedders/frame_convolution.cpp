@@ -27,10 +27,6 @@ void FrameConvolutionImpl::visit_weights(const WeightVisitor& visit) const {
   visit({weight, 0, weight.size(0), WeightUse::convolution});
 }
 
-std::shared_ptr<torch::nn::Module> FrameConvolutionImpl::fresh(const std::optional<torch::Device>&) const {
-  return std::make_shared<FrameConvolutionImpl>(options);
-}
-
 void FrameConvolutionImpl::pretty_print(std::ostream& stream) const {
   stream << Description("FrameConvolution")
                 .add("n_inputs", options.n_inputs())
@@ -41,13 +37,10 @@ void FrameConvolutionImpl::pretty_print(std::ostream& stream) const {
 void count_frame_convolution(CostAccount& account, std::string name, const FrameConvolutionOptions& options,
                              double n_outputs) {
   const int64_t K = FrameConvolutionOptions::kernel_size;
-  auto shape = account.is_detailed()
-                   ? fmt::format("{} → {}, {} frames", options.n_inputs(), options.n_outputs(), K)
-                   : std::string();
-  if (account.is_detailed() && options.stride() > 1) shape += fmt::format(" / {}", options.stride());
   account.add({.name = std::move(name),
                .kind = "convolution",
-               .shape = std::move(shape),
+               .shape = account.text("{} → {}, {} frames{}", options.n_inputs(), options.n_outputs(), K,
+                                     options.stride() > 1 ? fmt::format(" / {}", options.stride()) : ""),
                .flops = 2 * n_outputs * static_cast<double>(options.n_inputs() * options.n_outputs() * K),
                .activation_bytes = bytes_of(2 * n_outputs * static_cast<double>(options.n_outputs()))});
 }

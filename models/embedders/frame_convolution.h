@@ -4,9 +4,9 @@
 #include <torch/nn/pimpl.h>
 #include <torch/types.h>
 
+#include "layers/weights/cost.h"
 #include "layers/weights/module.h"
 #include "layers/weights/weights.h"
-#include "models/config/cost.h"
 
 namespace zoo {
 
@@ -26,7 +26,7 @@ struct FrameConvolutionOptions {
 /// The parameter `weight` (O, I, 3) begins with normal values of variance 2/(3·I) (He et al. 2015, fan-in),
 /// `bias` (O) with zeros. `model.init` does not change them. Optimisers treat the weight as an (O, 3·I)
 /// matrix.
-class FrameConvolutionImpl : public Module, public WeightOwner {
+class FrameConvolutionImpl : public Cloneable<FrameConvolutionImpl>, public WeightOwner {
  public:
   explicit FrameConvolutionImpl(const FrameConvolutionOptions& options);
   /// (B, I, N) → (B, O, (N-1)/stride + 1)
@@ -36,9 +36,6 @@ class FrameConvolutionImpl : public Module, public WeightOwner {
 
   FrameConvolutionOptions options;
   torch::Tensor weight, bias;
-
- protected:
-  std::shared_ptr<torch::nn::Module> fresh(const std::optional<torch::Device>& device) const override;
 };
 TORCH_MODULE(FrameConvolution);
 

@@ -96,10 +96,6 @@ void PatchEmbedderImpl::visit_weights(const WeightVisitor& visit) const {
     if (table.defined()) visit({table, 0, table.size(0), WeightUse::table});
 }
 
-std::shared_ptr<torch::nn::Module> PatchEmbedderImpl::fresh(const std::optional<torch::Device>&) const {
-  return std::make_shared<PatchEmbedderImpl>(options);
-}
-
 void PatchEmbedderImpl::pretty_print(std::ostream& stream) const {
   stream << Description("PatchEmbedder")
                 .add("d_model", options.d_model())

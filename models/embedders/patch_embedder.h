@@ -5,7 +5,6 @@
 
 #include "data/batch.h"
 #include "layers/weights/linear.h"
-#include "models/config/cost.h"
 #include "models/config/model_config.h"
 #include "models/embedder.h"
 #include "models/embedders/convolutional_stem.h"
@@ -48,7 +47,7 @@ struct PatchEmbedderOptions {
   TORCH_ARG(double, dropout) = 0.0;
 };
 
-class PatchEmbedderImpl : public EmbedderImpl, public WeightOwner {
+class PatchEmbedderImpl : public Cloneable<PatchEmbedderImpl, EmbedderImpl>, public WeightOwner {
  public:
   explicit PatchEmbedderImpl(const PatchEmbedderOptions& options);
   /// Embeds the field "images" (B, C, H, W) of the batch: (B, T, D) with T = patches, row by row, after the
@@ -56,8 +55,7 @@ class PatchEmbedderImpl : public EmbedderImpl, public WeightOwner {
   /// smaller than a patch.
   Embedded forward(const Batch& batch) override;
   void visit_weights(const WeightVisitor& visit) const override;
-  /// Whether the vectors of a row depend on the other rows of the batch.
-  bool mixes_rows() const { return stem && stem->mixes_rows(); }
+  bool mixes_rows() const override { return stem && stem->mixes_rows(); }
   void pretty_print(std::ostream& stream) const override;
 
   PatchEmbedderOptions options;
@@ -66,9 +64,6 @@ class PatchEmbedderImpl : public EmbedderImpl, public WeightOwner {
   Linear projection{nullptr};
   torch::Tensor class_token;  // (1, D)
   torch::Tensor positions;    // (T, D); learned only
-
- protected:
-  std::shared_ptr<torch::nn::Module> fresh(const std::optional<torch::Device>& device) const override;
 
  private:
   torch::Tensor patch_vectors(const torch::Tensor& images);

@@ -67,7 +67,7 @@ void count_pool(CostAccount& account, std::string name, double n_numbers) {
   // The maxima, and the place of each as an integer of 64 bits.
   account.add({.name = std::move(name),
                .kind = "pooling",
-               .shape = account.is_detailed() ? "3 × 3 / 2" : "",
+               .shape = account.text("3 × 3 / 2"),
                .activation_bytes = n_numbers * static_cast<double>(kFloatBytes + 8)});
 }
 
@@ -114,10 +114,6 @@ torch::Tensor ConvolutionWithNormImpl::forward(const torch::Tensor& x) {
   return after_ == After::relu ? y.relu_() : y;
 }
 
-std::shared_ptr<torch::nn::Module> ConvolutionWithNormImpl::fresh(const std::optional<torch::Device>&) const {
-  return std::make_shared<ConvolutionWithNormImpl>(convolution->options, norm->options.kind(), after_);
-}
-
 std::vector<ConvolutionOptions> ResnetBlockOptions::layers() const {
   if (!bottleneck)
     return {ConvolutionOptions(n_inputs, width, 3).stride(stride).dilation(first_dilation),
@@ -131,7 +127,7 @@ ConvolutionOptions ResnetBlockOptions::shortcut() const {
   return ConvolutionOptions(n_inputs, n_outputs(), 1).stride(stride);
 }
 
-ResnetBlockImpl::ResnetBlockImpl(const ResnetBlockOptions& options) : options_(options) {
+ResnetBlockImpl::ResnetBlockImpl(const ResnetBlockOptions& options_) : options(options_) {
   torch::nn::ModuleList list;
   const auto all = options.layers();
   for (size_t i = 0; i < all.size(); ++i) {
@@ -149,10 +145,6 @@ torch::Tensor ResnetBlockImpl::forward(const torch::Tensor& x) {
   auto y = x;
   for (auto& layer : layers) y = layer(y);
   return y.add_(shortcut ? shortcut(x) : x).relu_();
-}
-
-std::shared_ptr<torch::nn::Module> ResnetBlockImpl::fresh(const std::optional<torch::Device>&) const {
-  return std::make_shared<ResnetBlockImpl>(options_);
 }
 
 void count_convolution_with_norm(CostAccount& account, const std::string& name,
@@ -205,10 +197,6 @@ torch::Tensor ResnetImpl::forward(const torch::Tensor& images) {
   return x;
 }
 
-std::shared_ptr<torch::nn::Module> ResnetImpl::fresh(const std::optional<torch::Device>&) const {
-  return std::make_shared<ResnetImpl>(options);
-}
-
 void ResnetImpl::pretty_print(std::ostream& stream) const {
   const auto& config = options.config();
   stream << Description("Resnet")
@@ -243,13 +231,6 @@ void count_resnet(CostAccount& account, const std::string& name, const ResnetOpt
     const auto path = account.path(account.path(name, "stages", stage), fmt::format("{}", block));
     size = count_resnet_block(account, path, block_options, size);
   });
-}
-
-ImageShape image_shape(const PassShape& shape, const ImageShape& usual) {
-  const auto images = shape.fields.find(fields::kImages);
-  if (images == shape.fields.end()) return usual;
-  const auto& sizes = images->second;
-  return {.channels = sizes[1], .height = sizes[2], .width = sizes[3]};
 }
 
 }  // namespace zoo

@@ -10,7 +10,6 @@
 
 #include "data/batch.h"
 #include "io/config/describe.h"
-#include "models/config/cost.h"
 #include "models/embedders/channel_norm.h"
 #include "models/embedders/convolution.h"
 
@@ -61,17 +60,15 @@ struct ResnetOptions {
 };
 
 /// A convolution, its norm, and ReLU if there is one.
-class ConvolutionWithNormImpl : public Module {
+class ConvolutionWithNormImpl : public Cloneable<ConvolutionWithNormImpl> {
  public:
   enum class After { relu, nothing };
   ConvolutionWithNormImpl(const ConvolutionOptions& options, ChannelNormKind norm, After after);
   torch::Tensor forward(const torch::Tensor& x);
+  auto arguments() const { return std::tuple(convolution->options, norm->options.kind(), after_); }
 
   Convolution convolution{nullptr};
   ChannelNorm norm{nullptr};
-
- protected:
-  std::shared_ptr<torch::nn::Module> fresh(const std::optional<torch::Device>& device) const override;
 
  private:
   After after_;
@@ -95,19 +92,14 @@ struct ResnetBlockOptions {
   ConvolutionOptions shortcut() const;
 };
 
-class ResnetBlockImpl : public Module {
+class ResnetBlockImpl : public Cloneable<ResnetBlockImpl> {
  public:
   explicit ResnetBlockImpl(const ResnetBlockOptions& options);
   torch::Tensor forward(const torch::Tensor& x);
 
+  ResnetBlockOptions options;
   std::vector<ConvolutionWithNorm> layers;
   ConvolutionWithNorm shortcut{nullptr};  // absent if the shape stays
-
- protected:
-  std::shared_ptr<torch::nn::Module> fresh(const std::optional<torch::Device>& device) const override;
-
- private:
-  ResnetBlockOptions options_;
 };
 TORCH_MODULE(ResnetBlock);
 
@@ -131,7 +123,7 @@ void count_convolution_with_norm(CostAccount& account, const std::string& name,
 MapSize count_resnet_block(CostAccount& account, const std::string& name, const ResnetBlockOptions& options,
                            const MapSize& size);
 
-class ResnetImpl : public Module {
+class ResnetImpl : public Cloneable<ResnetImpl> {
  public:
   explicit ResnetImpl(const ResnetOptions& options);
   /// images: (B, C, H, W) → (B, n_outputs, h, w), with h and w as resnet_output(). Throws c10::Error for
@@ -145,9 +137,6 @@ class ResnetImpl : public Module {
   ResnetOptions options;
   ConvolutionWithNorm stem{nullptr};
   std::vector<ResnetBlock> blocks;  // of all stages, in order; their names are "stages.S.I"
-
- protected:
-  std::shared_ptr<torch::nn::Module> fresh(const std::optional<torch::Device>& device) const override;
 };
 TORCH_MODULE(Resnet);
 
@@ -157,8 +146,5 @@ ImageShape resnet_output(const ResnetOptions& options, int64_t height, int64_t w
 /// Adds the cost of a network with path `name` for `batch_size` images.
 void count_resnet(CostAccount& account, const std::string& name, const ResnetOptions& options,
                   int64_t batch_size, int64_t height, int64_t width);
-
-/// The shape of the images in the field kImages, or `usual` without that field.
-ImageShape image_shape(const PassShape& shape, const ImageShape& usual);
 
 }  // namespace zoo

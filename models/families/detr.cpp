@@ -1,3 +1,8 @@
+// DETR (Carion et al. 2020, "End-to-End Object Detection with Transformers"): a convolutional network reads a
+// picture, an encoder its feature map, and a decoder turns object queries into classes and boxes. As
+// transformers' DetrForObjectDetection, but the auxiliary outputs are those of the authors' code: the
+// decoder's norm is on the outputs alone, not on what the next layer reads.
+
 #include "models/families/detr.h"
 
 #include <algorithm>
@@ -7,7 +12,8 @@
 #include <torch/types.h>
 
 #include "layers/weights/construction.h"
-#include "models/families/model_description.h"
+#include "models/embedders/feature_map_embedder.h"
+#include "models/families/family_model.h"
 
 namespace zoo {
 namespace {
@@ -31,32 +37,6 @@ ModelPurpose head_purpose(ModelPurpose purpose) {
 std::array<LinearOptions, 3> box_options(int64_t d_model) {
   return {LinearOptions(d_model, d_model), LinearOptions(d_model, d_model),
           linear_options(d_model, 4, WeightUse::scores)};
-}
-
-void count_detr(CostAccount& account, const ModelConfig& config, const ModelPurpose& purpose,
-                const PassShape& shape) {
-  const auto embedder = feature_map_options(config, purpose);
-  const auto image = image_shape(shape, purpose.image);
-  const int64_t B = shape.batch_size, Q = detr_config(config).n_queries;
-  const auto map = resnet_output(embedder.backbone(), image.height, image.width);
-  const int64_t length = map.height * map.width;
-  const auto n_queries = static_cast<double>(B * Q);
-  count_feature_map_embedder(account, "embedder", embedder, B, image.height, image.width);
-  count_stack(account, "encoder", config, StackRole::encoder,
-              {.batch_size = B, .n_queries = length, .n_keys = length});
-  count_table(account, account.path("", "queries"), Q, config.d_model);
-  count_stack(account, "decoder", config, StackRole::decoder_with_memory,
-              {.batch_size = B, .n_queries = Q, .n_keys = length});
-  if (!wants_final_norm(config.norm_placement)) {
-    count_norms(account, account.path("", "decoder_norm"), norm_options(config, config.d_model), 1,
-                n_queries * static_cast<double>(config.decoder_layers()));
-  }
-  const double n_outputs = n_queries * static_cast<double>(config.decoder_layers());
-  count_head(account, config, head_purpose(purpose), Pooling::none, n_outputs);
-  constexpr std::array<std::string_view, 3> names = {"first", "second", "last"};
-  const auto maps = box_options(config.d_model);
-  for (size_t i = 0; i < maps.size(); ++i)
-    count_linear(account, account.path("box_head", names[i]), "linear", maps[i], n_outputs);
 }
 
 void validate_detr(const ModelConfig& config, const Complain& complain) {
@@ -92,27 +72,68 @@ void describe(ConfigVisitor& v, DetrConfig& c) {
   v.field("backbone", c.backbone, "The convolutional network that reads pictures.");
 }
 
-BoxHeadImpl::BoxHeadImpl(int64_t d_model) {
+namespace {
+
+/// Turns vectors into boxes with three linear maps and ReLU between them.
+class BoxHeadImpl : public Cloneable<BoxHeadImpl> {
+ public:
+  explicit BoxHeadImpl(int64_t d_model) {
+    const auto maps = box_options(d_model);
+    first = register_module("first", Linear(maps[0]));
+    second = register_module("second", Linear(maps[1]));
+    last = register_module("last", Linear(maps[2]));
+  }
+  /// (…, D) → (…, 4) float, from 0 to 1
+  torch::Tensor forward(const torch::Tensor& hidden) {
+    return last(second(first(hidden).relu()).relu()).to(torch::kFloat).sigmoid();
+  }
+  auto arguments() const { return std::tuple(first->n_inputs()); }
+
+  Linear first{nullptr}, second{nullptr}, last{nullptr};
+};
+TORCH_MODULE(BoxHead);
+
+void count_box_head(CostAccount& account, int64_t d_model, double n_boxes) {
+  constexpr std::array<std::string_view, 3> names = {"first", "second", "last"};
   const auto maps = box_options(d_model);
-  first = register_module("first", Linear(maps[0]));
-  second = register_module("second", Linear(maps[1]));
-  last = register_module("last", Linear(maps[2]));
+  for (size_t i = 0; i < maps.size(); ++i)
+    count_linear(account, account.path("box_head", names[i]), "linear", maps[i], n_boxes);
 }
 
-torch::Tensor BoxHeadImpl::forward(const torch::Tensor& hidden) {
-  return last(second(first(hidden).relu()).relu()).to(torch::kFloat).sigmoid();
-}
+class DetrModel final : public Cloneable<DetrModel, EncodingModel>,
+                        public DetectingModel,
+                        public WeightOwner {
+ public:
+  DetrModel(const ModelConfig& config, const ModelPurpose& purpose);
 
-std::shared_ptr<torch::nn::Module> BoxHeadImpl::fresh(const std::optional<torch::Device>&) const {
-  return std::make_shared<BoxHeadImpl>(first->n_inputs());
-}
+  /// (B·Q, D): the decoder's last output.
+  torch::Tensor features(const Batch& batch) override {
+    return decode(batch, nullptr).select(0, -1).flatten(0, 1);
+  }
+  void attention_maps(const Batch& batch, AttentionMaps& maps) override { decode(batch, &maps); }
+  std::optional<PatchGrid> patch_grid(const Batch& batch) const override;
+  DetectingModel* detecting() override { return this; }
+  Detections detect(const Batch& batch) override;
+  int64_t n_queries() const override { return queries_.size(0); }
 
-DetrModel::DetrModel(const ModelConfig& config, const ModelPurpose& purpose)
-    : config_(config), purpose_(purpose) {
+  void visit_weights(const WeightVisitor& visit) const override {
+    visit({queries_, 0, queries_.size(0), WeightUse::object_table});
+  }
+
+ private:
+  /// (L, B, Q, D): the outputs of all decoder layers.
+  torch::Tensor decode(const Batch& batch, AttentionMaps* maps);
+
+  Stack decoder_{nullptr};
+  torch::Tensor queries_;       // (Q, D)
+  Norm decoder_norm_{nullptr};  // if the decoder has no final norm of its own
+  BoxHead box_head_{nullptr};   // beside a head_ of C + 1 classes
+};
+
+DetrModel::DetrModel(const ModelConfig& config, const ModelPurpose& purpose) : Cloneable(config, purpose) {
   const auto embedder = feature_map_options(config, purpose);
   require_positions(embedder, purpose.image);
-  embedder_ = register_module("embedder", FeatureMapEmbedder(embedder));
-  encoder_ = register_module("encoder", Stack(config, StackRole::encoder));
+  make_encoder("embedder", FeatureMapEmbedder(embedder).ptr());
   queries_ = register_parameter("queries", drawn_tensor({detr_config(config).n_queries, config.d_model},
                                                         [](torch::Tensor& q) { q.normal_(); }));
   decoder_ = register_module("decoder", Stack(config, StackRole::decoder_with_memory));
@@ -122,27 +143,15 @@ DetrModel::DetrModel(const ModelConfig& config, const ModelPurpose& purpose)
   box_head_ = register_module("box_head", BoxHead(config.d_model));
 }
 
-DetrModel::Memory DetrModel::encode(const Batch& batch, AttentionMaps* maps) {
-  const auto embedded = embedder_->forward(batch);
-  // Places of padding are hidden as keys.
-  const auto mask =
-      embedded.visible.defined() ? Mask::keep(embedded.visible.unsqueeze(1).unsqueeze(1)) : Mask();
-  const auto vectors = encoder_({.x = embedded.vectors,
-                                 .mask = mask,
-                                 .layer_positions = embedded.layer_positions,
-                                 .self_maps = maps ? &maps->encoder : nullptr});
-  return {.vectors = vectors, .positions = embedded.layer_positions, .mask = mask};
-}
-
 torch::Tensor DetrModel::decode(const Batch& batch, AttentionMaps* maps) {
-  const auto memory = encode(batch, maps);
+  const auto memory = encode(batch, maps ? &maps->encoder : nullptr);
   const auto queries = queries_.unsqueeze(0).to(memory.vectors.scalar_type());  // (1, Q, D)
   std::vector<torch::Tensor> outputs;
   decoder_({.x = torch::zeros_like(queries).repeat({memory.vectors.size(0), 1, 1}),
             .layer_positions = queries,
             .memory = memory.vectors,
-            .memory_mask = memory.mask,
-            .memory_positions = memory.positions,
+            .memory_mask = padding_mask(memory),
+            .memory_positions = memory.layer_positions,
             .layer_outputs = &outputs,
             .self_maps = maps ? &maps->decoder : nullptr,
             .cross_maps = maps ? &maps->cross : nullptr});
@@ -150,37 +159,38 @@ torch::Tensor DetrModel::decode(const Batch& batch, AttentionMaps* maps) {
   return decoder_norm_ ? decoder_norm_(all) : all;
 }
 
-torch::Tensor DetrModel::features(const Batch& batch) {
-  return decode(batch, nullptr).select(0, -1).flatten(0, 1);
-}
-
 Detections DetrModel::detect(const Batch& batch) {
   const auto hidden = decode(batch, nullptr);
   return {.logits = head_->project(hidden), .boxes = box_head_(hidden)};
 }
 
-torch::Tensor DetrModel::hidden_states(const Batch& batch) { return encode(batch, nullptr).vectors; }
-
-void DetrModel::attention_maps(const Batch& batch, AttentionMaps& maps) { decode(batch, &maps); }
-
 std::optional<PatchGrid> DetrModel::patch_grid(const Batch& batch) const {
   const auto& images = batch.field(fields::kImages);
-  const auto& backbone = embedder_->options.backbone();
+  const auto backbone = feature_map_options(config_, purpose_).backbone();
   const auto map = resnet_output(backbone, images.size(2), images.size(3));
   return PatchGrid{.rows = map.height, .columns = map.width, .patch_size = backbone.stride()};
 }
 
-void DetrModel::visit_weights(const WeightVisitor& visit) const {
-  visit({queries_, 0, queries_.size(0), WeightUse::object_table});
+void count_detr(CostAccount& account, const ModelConfig& config, const ModelPurpose& purpose,
+                const PassShape& shape) {
+  const auto embedder = feature_map_options(config, purpose);
+  const auto image = image_shape(shape, purpose.image);
+  const int64_t B = shape.batch_size, Q = detr_config(config).n_queries;
+  const auto map = resnet_output(embedder.backbone(), image.height, image.width);
+  const int64_t length = map.height * map.width;
+  const double n_outputs = static_cast<double>(B * Q) * static_cast<double>(config.decoder_layers());
+  count_feature_map_embedder(account, "embedder", embedder, B, image.height, image.width);
+  count_encoder(account, config, B, length);
+  count_table(account, "queries", Q, config.d_model);
+  count_stack(account, "decoder", config, StackRole::decoder_with_memory,
+              {.batch_size = B, .n_queries = Q, .n_keys = length});
+  if (!wants_final_norm(config.norm_placement))
+    count_norms(account, "decoder_norm", norm_options(config, config.d_model), 1, n_outputs);
+  count_head(account, config, head_purpose(purpose), Pooling::none, n_outputs);
+  count_box_head(account, config.d_model, n_outputs);
 }
 
-std::shared_ptr<torch::nn::Module> DetrModel::fresh(const std::optional<torch::Device>&) const {
-  return std::make_shared<DetrModel>(config_, purpose_);
-}
-
-void DetrModel::pretty_print(std::ostream& stream) const {
-  stream << describe_model("DetrModel", config_, purpose_);
-}
+}  // namespace
 
 ModelFamily detr_family() {
   ModelFamily family;
@@ -189,9 +199,7 @@ ModelFamily detr_family() {
   family.make_options = options_of<DetrConfig>();
   family.has_memory = true;
   family.heads = {HeadKind::detection};
-  family.make = [](const ModelConfig& config, const ModelPurpose& purpose) -> std::shared_ptr<Model> {
-    return std::make_shared<DetrModel>(config, purpose);
-  };
+  family.make = makes<DetrModel>();
   family.count = count_detr;
   family.input_length = [](const ModelConfig& config, const ModelPurpose& purpose) {
     const auto map = resnet_output(feature_map_options(config, purpose).backbone(), purpose.image.height,

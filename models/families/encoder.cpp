@@ -1,8 +1,10 @@
-#include "models/families/encoder.h"
+// The encoder family: BERT (Devlin et al. 2019), RoBERTa and their variants. Every position sees all
+// positions. For masked language modelling and classification.
 
 #include <torch/types.h>
 
-#include "models/families/model_description.h"
+#include "models/contact_regression.h"
+#include "models/families/family_model.h"
 
 namespace zoo {
 namespace {
@@ -11,54 +13,35 @@ Pooling encoder_pooling(const ModelConfig& config, const ModelPurpose& purpose) 
   return config.pooler && predicts_once(purpose.head) ? Pooling::pooler : Pooling::none;
 }
 
-void count_encoder(CostAccount& account, const ModelConfig& config, const ModelPurpose& purpose,
-                   const PassShape& shape) {
+class EncoderModel final : public Cloneable<EncoderModel, EncodingModel> {
+ public:
+  EncoderModel(const ModelConfig& config, const ModelPurpose& purpose) : Cloneable(config, purpose) {
+    const TokenEmbedding tokens =
+        register_module("token_embedding", make_token_embedding(config, purpose.vocab_size));
+    make_encoder("encoder_embedder", TokenEmbedder(config, tokens).ptr());
+    head_ = register_module("head", ModelHead(config, purpose, tokens, encoder_pooling(config, purpose)));
+    if (config.contact_regression)
+      register_module("contact_regression", ContactRegression(config.n_layers * config.n_heads));
+  }
+
+  torch::Tensor features(const Batch& batch) override {
+    const auto hidden = hidden_states(batch);
+    const bool pooled = predicts_once(purpose_.head) && !batch.positions.defined();
+    return pooled ? head_->prepare(hidden.select(1, 0)) : head_->prepare_at(hidden, batch.positions);
+  }
+};
+
+void count_encoder_model(CostAccount& account, const ModelConfig& config, const ModelPurpose& purpose,
+                         const PassShape& shape) {
   const auto n_tokens = static_cast<double>(shape.batch_size * shape.length);
-  count_table(account, account.path("", "token_embedding"), config.vocab_size.value_or(purpose.vocab_size),
-              config.d_model, n_tokens);
+  count_token_table(account, "token_embedding", config, purpose.vocab_size, n_tokens);
   count_token_embedder(account, "encoder_embedder", config, n_tokens);
-  count_stack(account, "encoder", config, StackRole::encoder,
-              {.batch_size = shape.batch_size, .n_queries = shape.length, .n_keys = shape.length});
+  count_encoder(account, config, shape.batch_size, shape.length);
   count_head(account, config, purpose, encoder_pooling(config, purpose),
              static_cast<double>(shape.n_targets));
 }
 
 }  // namespace
-
-EncoderModel::EncoderModel(const ModelConfig& config, const ModelPurpose& purpose)
-    : config_(config), purpose_(purpose) {
-  token_embedding_ = register_module("token_embedding", make_token_embedding(config, purpose.vocab_size));
-  encoder_embedder_ = register_module("encoder_embedder", TokenEmbedder(config, token_embedding_));
-  encoder_ = register_module("encoder", Stack(config, StackRole::encoder));
-  head_ =
-      register_module("head", ModelHead(config, purpose, token_embedding_, encoder_pooling(config, purpose)));
-  if (config.contact_regression) {
-    contact_regression_ =
-        register_module("contact_regression", ContactRegression(config.n_layers * config.n_heads));
-  }
-}
-
-torch::Tensor EncoderModel::encode(const Batch& batch, std::vector<torch::Tensor>* maps) {
-  const auto embedded = encoder_embedder_->forward(batch);
-  return encoder_({.x = embedded.vectors,
-                   .mask = Mask::lengths(embedded.lengths),
-                   .ids = embedded.ids,
-                   .self_maps = maps});
-}
-
-torch::Tensor EncoderModel::features(const Batch& batch) {
-  const auto hidden = encode(batch, nullptr);
-  const bool pooled = predicts_once(purpose_.head) && !batch.positions.defined();
-  return pooled ? head_->prepare(hidden.select(1, 0)) : head_->prepare_at(hidden, batch.positions);
-}
-
-std::shared_ptr<torch::nn::Module> EncoderModel::fresh(const std::optional<torch::Device>&) const {
-  return std::make_shared<EncoderModel>(config_, purpose_);
-}
-
-void EncoderModel::pretty_print(std::ostream& stream) const {
-  stream << describe_model("EncoderModel", config_, purpose_);
-}
 
 ModelFamily encoder_family() {
   ModelFamily family;
@@ -67,10 +50,8 @@ ModelFamily encoder_family() {
   family.shape = FamilyShape::encoder;
   family.heads = {HeadKind::masked_language_modeling, HeadKind::classification,
                   HeadKind::token_classification, HeadKind::regression, HeadKind::none};
-  family.make = [](const ModelConfig& config, const ModelPurpose& purpose) -> std::shared_ptr<Model> {
-    return std::make_shared<EncoderModel>(config, purpose);
-  };
-  family.count = count_encoder;
+  family.make = makes<EncoderModel>();
+  family.count = count_encoder_model;
   return family;
 }
 

@@ -7,19 +7,22 @@
 
 #include "base/error.h"
 #include "layers/weights/construction.h"
-#include "models/families/decoder.h"
-#include "models/families/detr.h"
-#include "models/families/encoder.h"
-#include "models/families/encoder_decoder.h"
 #include "models/families/model_keys.h"
-#include "models/families/resnet.h"
-#include "models/families/speech_encoder.h"
-#include "models/families/vit.h"
-#include "models/families/whisper.h"
 #include "models/initialize.h"
 #include "models/mixers/mixers.h"
 
 namespace zoo {
+
+// The library's families. Each is a function in a file of its own in this folder.
+ModelFamily encoder_family();
+ModelFamily decoder_family();
+ModelFamily encoder_decoder_family();
+ModelFamily vit_family();
+ModelFamily resnet_family();
+ModelFamily detr_family();
+ModelFamily whisper_family();
+ModelFamily speech_encoder_family();
+
 namespace {
 
 std::string_view purpose_name(HeadKind head) {
@@ -135,14 +138,14 @@ void check_model(const ModelConfig& config, const ModelPurpose& purpose) {
   }
 }
 
-std::shared_ptr<Model> make_model(const ModelConfig& config, const ModelPurpose& purpose) {
+std::shared_ptr<Model> initialized_model(const ModelConfig& config, const ModelPurpose& purpose) {
   check_model(config, purpose);
   auto model = model_families().at(config.architecture).make(config, purpose);
   initialize(*model, config);
   return model;
 }
 
-std::shared_ptr<Model> build_model(const ModelConfig& config, const ModelPurpose& purpose) {
+std::shared_ptr<Model> uninitialized_model(const ModelConfig& config, const ModelPurpose& purpose) {
   check_model(config, purpose);
   const ConstructionScope scope(Construction::uninitialized);
   return model_families().at(config.architecture).make(config, purpose);

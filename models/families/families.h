@@ -2,7 +2,9 @@
 // The model families, which are the types of `model.architecture`, and functions that make a model from a
 // configuration.
 
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,7 +13,6 @@
 
 #include "io/config/config_file.h"
 #include "io/config/registry.h"
-#include "models/config/cost.h"
 #include "models/config/model_config.h"
 #include "models/model.h"
 
@@ -23,6 +24,21 @@ enum class FamilyShape {
   decoder,          // reads and continues a sequence; each position sees the past
   encoder_decoder,  // reads one sequence and writes another
   other,            // reads something else
+};
+
+/// The shapes of one batch, including padding, because the hardware computes it too.
+struct PassShape {
+  int64_t batch_size = 1;      // B
+  int64_t length = 0;          // T of the encoder's input, or of the input of a model with one stack
+  int64_t decoder_length = 0;  // T of the decoder's input in an encoder-decoder
+  int64_t n_targets = 0;       // N: number of predictions
+  std::map<std::string, std::vector<int64_t>> fields = {};  // sizes of the batch's fields
+
+  /// Of a field; empty if the batch does not have it.
+  std::vector<int64_t> sizes_of(const std::string& field) const {
+    const auto found = fields.find(field);
+    return found == fields.end() ? std::vector<int64_t>() : found->second;
+  }
 };
 
 /// A family. Programs add their own with model_families().add().
@@ -55,8 +71,23 @@ struct ModelFamily : TypeInfo {
   std::function<void(const ModelConfig& config, const Complain& complain)> validate = nullptr;
 };
 
+inline std::string_view what_lacks(const ModelFamily& family) {
+  return !family.make           ? "make, which builds a model"
+         : !family.count        ? "count, which adds its cost"
+         : family.heads.empty() ? "heads, which its models can have"
+                                : std::string_view();
+}
+
 /// Holds encoder, decoder, encoder_decoder, vit, resnet, detr, whisper, speech_encoder and added families.
 Registry<ModelFamily>& model_families();
+
+/// A ModelFamily::make that constructs an Impl.
+template <class Impl>
+auto makes() {
+  return [](const ModelConfig& config, const ModelPurpose& purpose) -> std::shared_ptr<Model> {
+    return std::make_shared<Impl>(config, purpose);
+  };
+}
 
 /// The shape of the family that the configuration names. Throws ConfigError if there is no such family.
 FamilyShape shape_of(const ModelConfig& config);
@@ -75,9 +106,9 @@ void check_model(const ModelConfig& config, const ModelPurpose& purpose);
 
 /// Builds and initialises a model on the CPU. Weights are drawn from the default generator
 /// (torch::manual_seed). Throws ConfigError as check_model().
-std::shared_ptr<Model> make_model(const ModelConfig& config, const ModelPurpose& purpose);
+std::shared_ptr<Model> initialized_model(const ModelConfig& config, const ModelPurpose& purpose);
 /// Builds a model on the CPU for weights that are loaded next: its parameters and buffers have memory, but
 /// any values, and no random number is drawn. Throws ConfigError as check_model().
-std::shared_ptr<Model> build_model(const ModelConfig& config, const ModelPurpose& purpose);
+std::shared_ptr<Model> uninitialized_model(const ModelConfig& config, const ModelPurpose& purpose);
 
 }  // namespace zoo

@@ -1,12 +1,12 @@
 #pragma once
-// The cost of a model, computed from its configuration alone: the sum of the entries of models/config/cost.h.
+// The cost of a model, computed from its configuration alone: the sum of the entries of
+// layers/weights/cost.h.
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "models/config/cost.h"
-#include "models/model.h"
+#include "models/families/families.h"
 
 namespace zoo {
 
@@ -39,14 +39,15 @@ PassShape pass_shape(const Batch& batch);
 
 /// The number of parameters of a model: those of its modules, which are built without memory for their
 /// numbers (layers/weights/construction.h). It is a double, because a configuration may ask for more than any
-/// number of 64 bits. Throws ConfigError as make_model() does.
+/// number of 64 bits. Throws ConfigError as initialized_model() does.
 double parameter_count(const ModelConfig& config, const ModelPurpose& purpose);
 
 /// FLOPs of one forward pass. Forward and backward pass together cost three times this.
 double forward_flops(const ModelConfig& config, const ModelPurpose& purpose, const PassShape& shape);
 
 /// The cost at sequences of `length` tokens; attention costs more per token at greater length.
-/// `purpose.vocab_size` may be 0 if the configuration has its own. Throws ConfigError as make_model() does.
+/// `purpose.vocab_size` may be 0 if the configuration has its own. Throws ConfigError as initialized_model()
+/// does.
 ModelCost model_cost(const ModelConfig& config, const ModelPurpose& purpose, int64_t length);
 
 /// The cost for each unit of a task (TaskType::unit): for each input, if the configuration fixes the number

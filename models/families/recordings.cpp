@@ -8,6 +8,18 @@ namespace {
 
 bool is_whisper(const ModelConfig& config) { return config.architecture.type == "whisper"; }
 
+/// use() with the keys of the family.
+template <class Use>
+auto with_keys(const ModelConfig& config, const Use& use) {
+  const auto& selection = config.architecture;
+  return is_whisper(config) ? use(selection.as<WhisperConfig>()) : use(selection.as<SpeechEncoderConfig>());
+}
+
+AudioPositions audio_positions_for(Position position) {
+  return position == Position::learned || position == Position::sinusoidal ? AudioPositions::sinusoidal
+                                                                           : AudioPositions::none;
+}
+
 }  // namespace
 
 bool reads_recordings(const ModelConfig& config) {
@@ -21,28 +33,18 @@ std::optional<int64_t> padded_frames(const ModelConfig& config) {
 }
 
 int64_t most_frames(const ModelConfig& config) {
-  const auto& selection = config.architecture;
-  return is_whisper(config) ? selection.as<WhisperConfig>().max_frames
-                            : selection.as<SpeechEncoderConfig>().max_frames;
+  return with_keys(config, [](const auto& keys) { return keys.max_frames; });
 }
 
 std::optional<int64_t> configured_mels(const ModelConfig& config) {
-  const auto& selection = config.architecture;
-  return is_whisper(config) ? selection.as<WhisperConfig>().n_mels
-                            : selection.as<SpeechEncoderConfig>().n_mels;
+  return with_keys(config, [](const auto& keys) { return keys.n_mels; });
 }
 
 void set_mels(ModelConfig& config, int64_t n_mels) {
-  auto& selection = config.architecture;
-  if (is_whisper(config)) {
-    auto options = selection.as<WhisperConfig>();
-    options.n_mels = n_mels;
-    selection = Selection("whisper", options);
-  } else {
-    auto options = selection.as<SpeechEncoderConfig>();
-    options.n_mels = n_mels;
-    selection = Selection("speech_encoder", options);
-  }
+  config.architecture = with_keys(config, [&](auto keys) {
+    keys.n_mels = n_mels;
+    return Selection(config.architecture.type, keys);
+  });
 }
 
 int64_t n_mels_of(const ModelConfig& config, const ModelPurpose& purpose) {
@@ -50,15 +52,23 @@ int64_t n_mels_of(const ModelConfig& config, const ModelPurpose& purpose) {
   return configured_mels(config).value_or(purpose.n_mels > 0 ? purpose.n_mels : of_whisper);
 }
 
-AudioPositions audio_positions_for(Position position) {
-  return position == Position::learned || position == Position::sinusoidal ? AudioPositions::sinusoidal
-                                                                           : AudioPositions::none;
+AudioEmbedderOptions recording_options(const ModelConfig& config, const ModelPurpose& purpose) {
+  return AudioEmbedderOptions(config.d_model, n_mels_of(config, purpose))
+      .max_frames(most_frames(config))
+      .length(RecordingLength::own)
+      .positions(audio_positions_for(config.position))
+      .dropout(config.dropout);
 }
 
 void validate_audio_positions(const ModelConfig& config, const Complain& complain) {
   const bool has_sinusoids = audio_positions_for(config.position) == AudioPositions::sinusoidal;
   if (has_sinusoids && (config.d_model % 2 != 0 || config.d_model < 4))
     complain("d_model", "must be even and at least 4: a half of the positions are sines, the other cosines");
+}
+
+int64_t n_frames_of(const PassShape& shape) {
+  const auto sizes = shape.sizes_of(fields::kSpectrograms);
+  return sizes.empty() ? 2 * shape.length : sizes.back();
 }
 
 }  // namespace zoo

@@ -6,6 +6,7 @@
 
 #include "models/config/model_config.h"
 #include "models/embedders/audio_embedder.h"
+#include "models/families/families.h"
 #include "models/model.h"
 
 namespace zoo {
@@ -26,9 +27,12 @@ std::optional<int64_t> configured_mels(const ModelConfig& config);
 void set_mels(ModelConfig& config, int64_t n_mels);
 /// The bands of its spectrograms: those of its configuration, else the data's, else 80.
 int64_t n_mels_of(const ModelConfig& config, const ModelPurpose& purpose);
-/// Sinusoids, unless the layers have relative positions, or there are none.
-AudioPositions audio_positions_for(Position position);
+/// Its embedder, for recordings of their own length. There are sinusoids, unless the layers have relative
+/// positions, or there are none.
+AudioEmbedderOptions recording_options(const ModelConfig& config, const ModelPurpose& purpose);
 /// Complains about a width for which there are no sinusoids.
 void validate_audio_positions(const ModelConfig& config, const Complain& complain);
+/// The frames of a batch's spectrograms; without them, those of shape.length vectors.
+int64_t n_frames_of(const PassShape& shape);
 
 }  // namespace zoo

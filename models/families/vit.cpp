@@ -1,3 +1,6 @@
+// The vision transformer (Dosovitskiy et al. 2021, DeiT: Touvron et al. 2021): an encoder over the patches of
+// an image. For classification. Stochastic depth and layer scale are keys of every model.
+
 #include "models/families/vit.h"
 
 #include <algorithm>
@@ -7,7 +10,7 @@
 #include <torch/types.h>
 
 #include "base/error.h"
-#include "models/families/model_description.h"
+#include "models/families/family_model.h"
 
 namespace zoo {
 namespace {
@@ -31,21 +34,6 @@ PatchEmbedderOptions embedder_options(const ModelConfig& config, const ModelPurp
       .stem_norm(vit.stem_norm)
       .class_token(vit.pooling == ImagePooling::class_token)
       .dropout(config.dropout);
-}
-
-void count_vit(CostAccount& account, const ModelConfig& config, const ModelPurpose& purpose,
-               const PassShape& shape) {
-  const auto options = embedder_options(config, purpose);
-  const int64_t n_special = options.class_token() ? 1 : 0;
-  const auto images = shape.fields.find(fields::kImages);
-  const int64_t n_patches = images == shape.fields.end()
-                                ? shape.length - n_special
-                                : options.n_patches(images->second[2], images->second[3]);
-  const int64_t length = n_patches + n_special;
-  count_patch_embedder(account, "embedder", options, shape.batch_size, n_patches);
-  count_stack(account, "encoder", config, StackRole::encoder,
-              {.batch_size = shape.batch_size, .n_queries = length, .n_keys = length});
-  count_head(account, config, purpose, vit_pooling(config, purpose), static_cast<double>(shape.batch_size));
 }
 
 void validate_vit(const ModelConfig& config, const Complain& complain) {
@@ -115,45 +103,49 @@ void set_image(ModelConfig& config, const ImageShape& image) {
   config.architecture = Selection("vit", vit);
 }
 
-VitModel::VitModel(const ModelConfig& config, const ModelPurpose& purpose)
-    : config_(config), purpose_(purpose) {
+namespace {
+
+class VitModel final : public Cloneable<VitModel, EncodingModel> {
+ public:
+  VitModel(const ModelConfig& config, const ModelPurpose& purpose) : Cloneable(config, purpose) {
+    const auto options = embedder_options(config, purpose);
+    const int64_t shorter = std::min(options.image().height, options.image().width);
+    if (shorter < options.patch_size())
+      throw ConfigError(fmt::format("model.architecture: has patches of {}, larger than images of {}",
+                                    options.patch_size(), shorter));
+    make_encoder("embedder", PatchEmbedder(options).ptr());
+    head_ = register_module("head", ModelHead(config, purpose, nullptr, vit_pooling(config, purpose)));
+  }
+
+  torch::Tensor features(const Batch& batch) override {
+    const auto hidden = hidden_states(batch);
+    const bool first = vit_config(config_).pooling == ImagePooling::class_token;
+    return head_->prepare(first ? hidden.select(1, 0) : hidden.mean(1));
+  }
+
+  std::optional<PatchGrid> patch_grid(const Batch& batch) const override {
+    const auto& images = batch.field(fields::kImages);
+    const auto& vit = vit_config(config_);
+    return PatchGrid{.rows = images.size(2) / vit.patch_size,
+                     .columns = images.size(3) / vit.patch_size,
+                     .n_before = vit.pooling == ImagePooling::class_token ? 1 : 0,
+                     .patch_size = vit.patch_size};
+  }
+};
+
+void count_vit(CostAccount& account, const ModelConfig& config, const ModelPurpose& purpose,
+               const PassShape& shape) {
   const auto options = embedder_options(config, purpose);
-  const int64_t shorter = std::min(options.image().height, options.image().width);
-  if (shorter < options.patch_size())
-    throw ConfigError(fmt::format("model.architecture: has patches of {}, larger than images of {}",
-                                  options.patch_size(), shorter));
-  embedder_ = register_module("embedder", PatchEmbedder(options));
-  encoder_ = register_module("encoder", Stack(config, StackRole::encoder));
-  head_ = register_module("head", ModelHead(config, purpose, nullptr, vit_pooling(config, purpose)));
+  const int64_t n_special = options.class_token() ? 1 : 0;
+  const auto images = shape.sizes_of(fields::kImages);
+  const int64_t n_patches =
+      images.empty() ? shape.length - n_special : options.n_patches(images[2], images[3]);
+  count_patch_embedder(account, "embedder", options, shape.batch_size, n_patches);
+  count_encoder(account, config, shape.batch_size, n_patches + n_special);
+  count_head(account, config, purpose, vit_pooling(config, purpose), static_cast<double>(shape.batch_size));
 }
 
-torch::Tensor VitModel::encode(const Batch& batch, std::vector<torch::Tensor>* maps) {
-  return encoder_({.x = embedder_->forward(batch).vectors, .self_maps = maps});
-}
-
-torch::Tensor VitModel::features(const Batch& batch) {
-  const auto hidden = encode(batch, nullptr);
-  const bool first = vit_config(config_).pooling == ImagePooling::class_token;
-  return head_->prepare(first ? hidden.select(1, 0) : hidden.mean(1));
-}
-
-std::optional<PatchGrid> VitModel::patch_grid(const Batch& batch) const {
-  const auto& images = batch.field(fields::kImages);
-  const auto& options = embedder_->options;
-  const int64_t P = options.patch_size();
-  return PatchGrid{.rows = images.size(2) / P,
-                   .columns = images.size(3) / P,
-                   .n_before = options.class_token() ? 1 : 0,
-                   .patch_size = P};
-}
-
-std::shared_ptr<torch::nn::Module> VitModel::fresh(const std::optional<torch::Device>&) const {
-  return std::make_shared<VitModel>(config_, purpose_);
-}
-
-void VitModel::pretty_print(std::ostream& stream) const {
-  stream << describe_model("VitModel", config_, purpose_);
-}
+}  // namespace
 
 ModelFamily vit_family() {
   ModelFamily family;
@@ -161,9 +153,7 @@ ModelFamily vit_family() {
   family.doc = "Vision transformer: an encoder over the patches of an image.";
   family.make_options = options_of<VitConfig>();
   family.heads = {HeadKind::classification, HeadKind::regression, HeadKind::none};
-  family.make = [](const ModelConfig& config, const ModelPurpose& purpose) -> std::shared_ptr<Model> {
-    return std::make_shared<VitModel>(config, purpose);
-  };
+  family.make = makes<VitModel>();
   family.count = count_vit;
   family.input_length = [](const ModelConfig& config, const ModelPurpose& purpose) {
     return embedder_options(config, purpose).length();

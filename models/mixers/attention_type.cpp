@@ -10,10 +10,6 @@
 
 namespace zoo {
 
-Direction direction_of(const MixerPlace& place) {
-  return place.is_causal() ? Direction::causal : Direction::bidirectional;
-}
-
 int64_t root_of_length(const ModelConfig& config) {
   return std::max<int64_t>(std::llround(std::sqrt(static_cast<double>(config.max_positions))), 2);
 }
@@ -51,9 +47,9 @@ MixerType attention_type(std::string name, std::string doc,
   };
   type.count = [options](CostAccount& account, std::string path, const MixerPlace& place,
                          const AttentionShape& shape) {
-    auto counted = shape;
-    if (place.model.position == Position::shaw) counted.n_products *= 2;
-    count_attention(account, std::move(path), "self-attention", options(place), counted);
+    if (place.model.position == Position::shaw)
+      return count_shaw_attention(account, std::move(path), options(place), shape);
+    count_attention(account, std::move(path), "self-attention", options(place), shape);
   };
   return type;
 }

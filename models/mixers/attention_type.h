@@ -15,8 +15,6 @@ namespace zoo {
 /// The largest number in the keys of a pattern.
 inline constexpr double kLargestDistance = 1 << 30;
 
-/// Whether queries see the past only.
-Direction direction_of(const MixerPlace& place);
 /// √max_positions, at least 2: the usual stride of the Sparse Transformer.
 int64_t root_of_length(const ModelConfig& config);
 /// Complains about what fits no pattern.

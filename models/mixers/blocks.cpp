@@ -28,20 +28,20 @@ namespace {
 
 std::shared_ptr<const AttentionPattern> blocks_pattern(const MixerPlace& place) {
   const auto& c = place.selection().as<BlocksConfig>();
-  return std::make_shared<BlocksPattern>(direction_of(place), BlockOptions()
-                                                                  .size(c.size)
-                                                                  .n_window(c.window)
-                                                                  .n_global(c.n_global)
-                                                                  .n_random(c.n_random)
-                                                                  .seed(c.seed + place.layer)
-                                                                  .full_up_to(c.full_up_to));
+  return std::make_shared<BlocksPattern>(place.direction(), BlockOptions()
+                                                                .size(c.size)
+                                                                .n_window(c.window)
+                                                                .n_global(c.n_global)
+                                                                .n_random(c.n_random)
+                                                                .seed(c.seed + place.layer)
+                                                                .full_up_to(c.full_up_to));
 }
 
 void validate_blocks(const MixerPlace& place, const ComplainAboutMixer& complain) {
   validate_pattern(place, complain);
   const auto& c = place.selection().as<BlocksConfig>();
   validate_distance(place, "size", c.size, complain);
-  if (c.full_up_to > 0 && direction_of(place) == Direction::causal)
+  if (c.full_up_to > 0 && place.direction() == Direction::causal)
     complain("full_up_to is for an encoder: a decoder would see more or less as its text grows");
 }
 

@@ -18,7 +18,4 @@ struct BlocksConfig {
 };
 void describe(ConfigVisitor& v, BlocksConfig& c);
 
-/// The type `blocks` of model.attention.
-MixerType blocks_mixer();
-
 }  // namespace zoo

@@ -9,10 +9,10 @@
 #include "layers/delta_rule.h"
 #include "layers/projected_mixer.h"
 #include "layers/running_state.h"
+#include "layers/running_sums.h"
 #include "layers/weights/construction.h"
 #include "layers/weights/description.h"
 #include "models/mixers/mixer_checks.h"
-#include "models/mixers/running_costs.h"
 
 namespace zoo {
 namespace {
@@ -26,7 +26,7 @@ torch::Tensor l2_normalized(const torch::Tensor& x) {
 }  // namespace
 
 DeltaNetImpl::DeltaNetImpl(const DeltaNetOptions& options_)
-    : QkvProjectionsImpl(options_.d_model(), options_.n_heads(), options_.head_dim()),
+    : Cloneable(options_.d_model(), options_.n_heads(), options_.head_dim()),
       options(options_),
       n_key_heads_(options.n_key_heads().value_or(options.n_heads())) {
   const int64_t d_model = options.d_model(), n_heads = options.n_heads();
@@ -71,8 +71,7 @@ void DeltaNetImpl::make_decay() {
 torch::Tensor DeltaNetImpl::forward(const torch::Tensor& x, const AttentionContext& context) {
   TORCH_CHECK(context.mask.is_causal() || context.state, "the delta rule is causal, and this mask is not");
   TORCH_CHECK(!context.maps, "the delta rule has no weights of tokens");
-  TORCH_CHECK(!context.bias.defined(), "the delta rule has no scores to which a bias could be added");
-  TORCH_CHECK(!context.memory.defined() && !context.remembered, "the delta rule has no cross-attention");
+  require_no_scores(context);
   auto* const state = dynamic_cast<RunningState*>(context.state);
   const auto real = real_tokens(context, x.size(1), x.device());
   const auto counts = state && context.range ? context.range->counts() : torch::Tensor();
@@ -119,10 +118,6 @@ std::unique_ptr<LayerState> DeltaNetImpl::new_state(int64_t n_rows) const {
   std::vector<torch::Tensor> tensors{empty_state(out, {n_rows, options.n_heads(), head_dim_, head_dim_})};
   if (conv) tensors.push_back(empty_state(out, {n_rows, options.n_taps() - 1, conv->options.n_channels()}));
   return std::make_unique<RunningState>(std::move(tensors));
-}
-
-std::shared_ptr<torch::nn::Module> DeltaNetImpl::fresh(const std::optional<torch::Device>&) const {
-  return std::make_shared<DeltaNetImpl>(options);
 }
 
 void DeltaNetImpl::pretty_print(std::ostream& stream) const {
@@ -184,10 +179,7 @@ void validate_delta(const MixerPlace& place, const ComplainAboutMixer& complain)
   const int64_t key_heads = place.selection().as<DeltaKeys>().key_heads.value_or(n_heads);
   if (n_heads % key_heads != 0)
     complain(fmt::format("delta: n_heads {} is not a multiple of key_heads {}", n_heads, key_heads));
-  refuse_positions(place, {Position::alibi, Position::t5, Position::shaw},
-                   "none, sinusoidal, learned or rotary", complain);
-  refuse_dropout(place, complain);
-  refuse_scale(place, complain);
+  refuse_scores(place, MixerPositions::absolute_or_rotary, complain);
 }
 
 void count_delta_net(CostAccount& account, std::string name, const MixerPlace& place,
@@ -216,11 +208,9 @@ void count_delta_net(CostAccount& account, std::string name, const MixerPlace& p
       width * head_dim + (options.n_taps() > 0 ? (options.n_taps() - 1) * channels : int64_t{0});
   account.add({.name = std::move(name),
                .kind = "self-attention",
-               .shape = account.is_detailed() ? fmt::format("delta, {} heads of {}, {} for keys", n_heads,
-                                                            head_dim, n_key_heads)
-                                              : std::string(),
+               .shape = account.text("delta, {} heads of {}, {} for keys", n_heads, head_dim, n_key_heads),
                .flops = 2 * (n_tokens * static_cast<double>(weights) + rule),
-               .activation_bytes = n_tokens * bytes_of(static_cast<double>(kept)),
+               .activation_bytes = bytes_of(n_tokens, kept),
                .state_bytes = state * kFloatBytes});
 }
 
@@ -232,9 +222,7 @@ MixerType delta_mixer() {
   type.doc = "The gated delta rule (Yang et al. 2024, Gated DeltaNet); for decoders.";
   type.complexity = "nd²";
   type.make_options = options_of<DeltaKeys>();
-  type.make = [](const MixerPlace& place) -> std::shared_ptr<MixerImpl> {
-    return DeltaNet(delta_options(place)).ptr();
-  };
+  type.make = makes<DeltaNetImpl>(delta_options);
   type.count = count_delta_net;
   type.validate = validate_delta;
   type.no_maps = "remembers a sum of the past and has no weights of tokens";

@@ -43,7 +43,7 @@ struct DeltaNetOptions {
 /// log α = -exp(A_log) · softplus(W_a x + dt_bias); output W_o (RMSNorm(y) ⊙ SiLU(W_z x)). Only causal, and
 /// without weights of tokens. It needs no positions and ignores rotary ones, as Qwen3-Next's. q and k: D →
 /// H_k·Dh; v: D → H·Dh.
-class DeltaNetImpl : public QkvProjectionsImpl {
+class DeltaNetImpl : public Cloneable<DeltaNetImpl, QkvProjectionsImpl> {
  public:
   explicit DeltaNetImpl(const DeltaNetOptions& options);
   /// x: (B, T, D) → (B, T, D). Throws c10::Error if the mask is not causal and there is no state.
@@ -62,9 +62,6 @@ class DeltaNetImpl : public QkvProjectionsImpl {
   Linear gate{nullptr};            // D → H·Dh; if output_gate
   Norm norm{nullptr};              // over Dh
 
- protected:
-  std::shared_ptr<torch::nn::Module> fresh(const std::optional<torch::Device>& device) const override;
-
  private:
   void make_decay();
 
@@ -72,8 +69,5 @@ class DeltaNetImpl : public QkvProjectionsImpl {
 };
 
 using DeltaNet = MixerHolder<DeltaNetImpl>;
-
-/// The type `delta` of model.attention.
-MixerType delta_mixer();
 
 }  // namespace zoo

@@ -20,7 +20,7 @@ namespace {
 
 std::shared_ptr<const AttentionPattern> fixed_pattern(const MixerPlace& place) {
   const auto& c = place.selection().as<FixedConfig>();
-  return std::make_shared<FixedPattern>(direction_of(place), c.stride.value_or(root_of_length(place.model)),
+  return std::make_shared<FixedPattern>(place.direction(), c.stride.value_or(root_of_length(place.model)),
                                         c.n_summary);
 }
 

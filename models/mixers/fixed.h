@@ -14,7 +14,4 @@ struct FixedConfig {
 };
 void describe(ConfigVisitor& v, FixedConfig& c);
 
-/// The type `fixed` of model.attention.
-MixerType fixed_mixer();
-
 }  // namespace zoo

@@ -1,10 +1,11 @@
 #include "models/mixers/linear_attention.h"
 
+#include <utility>
+
 #include <torch/types.h>
 #include <torch/utils.h>
 
 #include "models/mixers/mixer_checks.h"
-#include "models/mixers/running_costs.h"
 
 namespace zoo {
 namespace {
@@ -13,7 +14,7 @@ torch::Tensor elu_features(const torch::Tensor& x) { return torch::elu(x) + 1; }
 
 }  // namespace
 
-LinearAttentionImpl::LinearAttentionImpl(const AttentionOptions& options_) : ProjectedMixerImpl(options_) {
+LinearAttentionImpl::LinearAttentionImpl(const AttentionOptions& options_) : Cloneable(options_) {
   TORCH_CHECK(options.dropout() == 0, "linear attention has no weights that could be dropped");
   TORCH_CHECK(!options.scale(), "linear attention has no scores that could be scaled");
 }
@@ -21,7 +22,6 @@ LinearAttentionImpl::LinearAttentionImpl(const AttentionOptions& options_) : Pro
 torch::Tensor LinearAttentionImpl::forward(const torch::Tensor& x, const AttentionContext& context) {
   const auto heads = heads_of(x, context);
   const auto real = real_tokens(context, x.size(1), x.device());
-  const bool causal = context.mask.is_causal() || context.state;
   constexpr double eps = 1e-6;  // as in fast-transformers
   torch::Tensor mixed;
   {
@@ -32,19 +32,7 @@ torch::Tensor LinearAttentionImpl::forward(const torch::Tensor& x, const Attenti
       features.q_above = context.rotary->apply(features.q);
       features.k_above = context.rotary->apply(features.k);
     }
-    features = without_padding(features, real);
-    if (context.maps) {
-      TORCH_CHECK(!context.state, "weights are made without a state");
-      context.maps->push_back(weights_of(features, causal));
-    }
-    if (!causal) {
-      mixed = attend_to_all(features);
-    } else {
-      auto* const state = dynamic_cast<RunningState*>(context.state);
-      const auto past = attend_to_past(features, state ? state->tensor(0) : torch::Tensor());
-      if (state) state->set(0, past.sums);
-      mixed = past.output;
-    }
+    mixed = attend(std::move(features), real, context);
   }
   return merged(mixed.to(x.scalar_type()));
 }
@@ -52,10 +40,6 @@ torch::Tensor LinearAttentionImpl::forward(const torch::Tensor& x, const Attenti
 std::unique_ptr<LayerState> LinearAttentionImpl::new_state(int64_t n_rows) const {
   return std::make_unique<RunningState>(
       std::vector<torch::Tensor>{empty_state(out, {n_rows, n_kv_heads(), head_dim(), head_dim() + 1})});
-}
-
-std::shared_ptr<torch::nn::Module> LinearAttentionImpl::fresh(const std::optional<torch::Device>&) const {
-  return std::make_shared<LinearAttentionImpl>(options);
 }
 
 void LinearAttentionImpl::pretty_print(std::ostream& stream) const { stream << described("LinearAttention"); }
@@ -70,12 +54,12 @@ void count_linear_attention(CostAccount& account, std::string name, const MixerP
   const auto n_rows = static_cast<double>(shape.batch_size);
   const double n_tokens = n_rows * static_cast<double>(shape.n_queries);
   const auto cost =
-      feature_cost(sizes, sizes.head_dim, place,
+      feature_cost(sizes, sizes.head_dim, place.direction(),
                    rotary ? Normalisation::sum_of_its_own : Normalisation::one_sum, shape.n_queries);
   const auto projected = static_cast<double>(2 * sizes.q_width() + 2 * sizes.kv_width() + sizes.d_model);
   account.add({.name = std::move(name),
                .kind = "self-attention",
-               .shape = account.is_detailed() ? "linear, " + sizes.text() : std::string(),
+               .shape = account.is_detailed() ? "linear, " + sizes.text() : "",
                .flops = 2 * (n_tokens * static_cast<double>(sizes.matrices()) + n_rows * cost.products),
                .activation_bytes = n_tokens * bytes_of(projected + cost.kept),
                .state_bytes =
@@ -89,15 +73,10 @@ MixerType linear_mixer() {
   type.name = "linear";
   type.doc = "Linear attention (Katharopoulos et al. 2020): elu + 1 in place of softmax.";
   type.complexity = "nd²";
-  type.make = [](const MixerPlace& place) -> std::shared_ptr<MixerImpl> {
-    return LinearAttention(self_attention_options(place)).ptr();
-  };
+  type.make = makes<LinearAttentionImpl>(self_attention_options);
   type.count = count_linear_attention;
   type.validate = [](const MixerPlace& place, const ComplainAboutMixer& complain) {
-    refuse_positions(place, {Position::alibi, Position::t5, Position::shaw},
-                     "none, sinusoidal, learned or rotary", complain);
-    refuse_dropout(place, complain);
-    refuse_scale(place, complain);
+    refuse_scores(place, MixerPositions::absolute_or_rotary, complain);
   };
   return type;
 }

@@ -12,7 +12,7 @@ namespace zoo {
 
 /// With rotary positions the features are rotated above the fraction line only, so that the sum below it
 /// stays positive (Su et al. 2021, RoFormer, equation 19).
-class LinearAttentionImpl : public ProjectedMixerImpl {
+class LinearAttentionImpl : public Cloneable<LinearAttentionImpl, ProjectedMixerImpl> {
  public:
   /// Throws c10::Error for a dropout, which has no weights to drop, or a scale, and as ProjectedMixerImpl.
   explicit LinearAttentionImpl(const AttentionOptions& options);
@@ -21,14 +21,8 @@ class LinearAttentionImpl : public ProjectedMixerImpl {
   /// A RunningState of the sums (B, K, Dh, Dh+1).
   std::unique_ptr<LayerState> new_state(int64_t n_rows) const override;
   void pretty_print(std::ostream& stream) const override;
-
- protected:
-  std::shared_ptr<torch::nn::Module> fresh(const std::optional<torch::Device>& device) const override;
 };
 
 using LinearAttention = MixerHolder<LinearAttentionImpl>;
-
-/// The type `linear` of model.attention.
-MixerType linear_mixer();
 
 }  // namespace zoo

@@ -49,10 +49,6 @@ torch::Tensor PositionProjectionImpl::project_values(const torch::Tensor& x) con
   return over_positions(values.defined() ? values : keys, x);
 }
 
-std::shared_ptr<torch::nn::Module> PositionProjectionImpl::fresh(const std::optional<torch::Device>&) const {
-  return std::make_shared<PositionProjectionImpl>(options);
-}
-
 void PositionProjectionImpl::pretty_print(std::ostream& stream) const {
   stream << Description("PositionProjection")
                 .add("n_slots", options.n_slots())
@@ -60,14 +56,11 @@ void PositionProjectionImpl::pretty_print(std::ostream& stream) const {
                 .add("separate_values", options.separate_values());
 }
 
-LinformerImpl::LinformerImpl(const AttentionOptions& options_, const PositionProjectionOptions& projection)
-    : LinformerImpl(options_, std::make_shared<PositionProjectionImpl>(projection)) {
-  register_module("projection", projection_);
-  is_own_ = true;
+LinformerImpl::LinformerImpl(const AttentionOptions& options_, const PositionProjectionOptions& projection,
+                             std::shared_ptr<PositionProjectionImpl> shared)
+    : Cloneable(options_), shared_(std::move(shared)), projection_(shared_) {
+  if (!shared_) projection_ = register_module("projection", PositionProjection(projection));
 }
-
-LinformerImpl::LinformerImpl(const AttentionOptions& options_, std::shared_ptr<PositionProjectionImpl> shared)
-    : ProjectedMixerImpl(options_), projection_(std::move(shared)), is_own_(false) {}
 
 torch::Tensor LinformerImpl::forward(const torch::Tensor& x, const AttentionContext& context) {
   TORCH_CHECK(!context.mask.is_causal() && !context.state, "a Linformer cannot be causal");
@@ -83,25 +76,6 @@ torch::Tensor LinformerImpl::forward(const torch::Tensor& x, const AttentionCont
                                 {.scale = options.scale(),
                                  .dropout = is_training() ? options.dropout() : 0.0,
                                  .softcap = options.softcap()}));
-}
-
-std::unique_ptr<LayerState> LinformerImpl::new_state(int64_t) const {
-  TORCH_CHECK(false, "a Linformer does not generate");
-}
-
-std::shared_ptr<torch::nn::Module> LinformerImpl::fresh(const std::optional<torch::Device>& device) const {
-  if (is_own_) return std::make_shared<LinformerImpl>(options, projection_->options);
-  auto clone = std::make_shared<LinformerImpl>(options, copy_of(projection_, device));
-  clone->is_private_ = true;
-  return clone;
-}
-
-void LinformerImpl::take_settings(const torch::nn::Module& from) {
-  const auto& other = dynamic_cast<const LinformerImpl&>(from);
-  const bool is_made = is_own_ || is_private_;
-  if (is_made || (projection_ != other.projection_ && !other.is_private_)) return;
-  projection_ = copy_of(other.projection_);
-  is_private_ = true;
 }
 
 void LinformerImpl::pretty_print(std::ostream& stream) const {
@@ -141,12 +115,11 @@ std::shared_ptr<MixerImpl> make_linformer(const MixerPlace& place) {
   const auto& keys = place.selection().as<LinformerKeys>();
   const auto attention = self_attention_options(place);
   const auto projection = projection_options(place);
-  if (keys.share != LinformerSharing::layer || !place.shared)
-    return std::make_shared<LinformerImpl>(attention, projection);
-  return std::make_shared<LinformerImpl>(attention,
-                                         place.shared->get<PositionProjectionImpl>(shared_name(keys), [&] {
-                                           return std::make_shared<PositionProjectionImpl>(projection);
-                                         }));
+  std::shared_ptr<PositionProjectionImpl> shared;
+  if (keys.share == LinformerSharing::layer && place.shared)
+    shared = place.shared->get<PositionProjectionImpl>(
+        shared_name(keys), [&] { return std::make_shared<PositionProjectionImpl>(projection); });
+  return std::make_shared<LinformerImpl>(attention, projection, shared);
 }
 
 /// Whether an earlier layer of the stack has the same shared projection.
@@ -166,9 +139,7 @@ void count_position_projection(CostAccount& account, std::string name,
   const int64_t n_matrices = options.separate_values() ? 2 : 1;
   account.add({.name = std::move(name),
                .kind = "linear",
-               .shape = account.is_detailed() ? fmt::format("{} × {} → {}", n_matrices, options.n_positions(),
-                                                            options.n_slots())
-                                              : std::string()});
+               .shape = account.text("{} × {} → {}", n_matrices, options.n_positions(), options.n_slots())});
 }
 
 void count_linformer(CostAccount& account, std::string name, const AttentionOptions& options, int64_t n_slots,
@@ -209,8 +180,7 @@ void validate_linformer(const MixerPlace& place, const ComplainAboutMixer& compl
   }
   if (k > most)
     complain(fmt::format("linformer: k {} is more than max_positions {}: set a smaller k", k, most));
-  refuse_positions(place, {Position::alibi, Position::t5, Position::shaw, Position::rotary},
-                   "none, sinusoidal or learned", complain);
+  require_positions(place, MixerPositions::absolute, complain);
 }
 
 }  // namespace

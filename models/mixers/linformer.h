@@ -34,7 +34,7 @@ struct PositionProjectionOptions {
 
 /// E and F. Their entries begin as N(0, 1/k), as in the paper's theorem 1. A sequence of T positions uses the
 /// first T columns.
-class PositionProjectionImpl : public Module {
+class PositionProjectionImpl : public Cloneable<PositionProjectionImpl> {
  public:
   explicit PositionProjectionImpl(const PositionProjectionOptions& options);
   /// (B, K, T, Dh) → (B, K, k, Dh). Throws DataError if T > n.
@@ -45,43 +45,29 @@ class PositionProjectionImpl : public Module {
   PositionProjectionOptions options;
   torch::Tensor keys;    // E: (k, n)
   torch::Tensor values;  // F: (k, n), or undefined: E
-
- protected:
-  std::shared_ptr<torch::nn::Module> fresh(const std::optional<torch::Device>& device) const override;
 };
 TORCH_MODULE(PositionProjection);
 
 /// Not causal: each slot sees every position. Keys and values of padding are 0 before the projection.
-class LinformerImpl : public ProjectedMixerImpl {
+class LinformerImpl : public Cloneable<LinformerImpl, ProjectedMixerImpl> {
  public:
-  /// With a projection of its own, the submodule "projection".
-  LinformerImpl(const AttentionOptions& options, const PositionProjectionOptions& projection);
-  /// With a projection that another module owns, for several layers.
-  LinformerImpl(const AttentionOptions& options, std::shared_ptr<PositionProjectionImpl> shared);
+  /// With a projection of its own, the submodule "projection"; or with a `shared` one, which another module
+  /// owns, for several layers.
+  LinformerImpl(const AttentionOptions& options, const PositionProjectionOptions& projection,
+                std::shared_ptr<PositionProjectionImpl> shared = nullptr);
   /// x: (B, T, D) → (B, T, D). Throws DataError if T is greater than the projection's n, c10::Error for a
   /// causal mask, a state, or if weights are wanted.
   torch::Tensor forward(const torch::Tensor& x, const AttentionContext& context = {}) override;
-  /// Throws c10::Error: a Linformer does not generate.
-  std::unique_ptr<LayerState> new_state(int64_t n_rows) const override;
+  auto arguments() const { return std::tie(options, projection_->options, shared_); }
   void pretty_print(std::ostream& stream) const override;
 
   const PositionProjectionImpl& projection() const { return *projection_; }
 
- protected:
-  std::shared_ptr<torch::nn::Module> fresh(const std::optional<torch::Device>& device) const override;
-  /// A layer that is cloned by itself makes its mixer with the stack's projection. Its clone gets a copy of
-  /// the projection, on the same device.
-  void take_settings(const torch::nn::Module& from) override;
-
  private:
-  std::shared_ptr<PositionProjectionImpl> projection_;
-  bool is_own_;              // registered here
-  bool is_private_ = false;  // neither registered nor of another module: the copy of a clone
+  std::shared_ptr<PositionProjectionImpl> shared_;      // not registered here; null: there is an own one
+  std::shared_ptr<PositionProjectionImpl> projection_;  // one or the other
 };
 
 using Linformer = MixerHolder<LinformerImpl>;
-
-/// The type `linformer` of model.attention.
-MixerType linformer_mixer();
 
 }  // namespace zoo

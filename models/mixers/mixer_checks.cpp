@@ -1,17 +1,21 @@
 #include "models/mixers/mixer_checks.h"
 
+#include <string_view>
+
 #include <fmt/format.h>
 
 namespace zoo {
 
-void refuse_positions(const MixerPlace& place, std::initializer_list<Position> refused,
-                      std::string_view instead, const ComplainAboutMixer& complain) {
-  for (const auto position : refused) {
-    if (place.model.position != position) continue;
+void require_positions(const MixerPlace& place, MixerPositions allowed, const ComplainAboutMixer& complain) {
+  const bool rotary = allowed == MixerPositions::absolute_or_rotary;
+  const auto position = place.model.position;
+  if (position == Position::alibi || position == Position::t5 || position == Position::shaw ||
+      (position == Position::rotary && !rotary)) {
     complain(
         fmt::format("{} has no scores of pairs of tokens, to which position {} belongs: set "
                     "model.position to {}",
-                    place.selection().type, name_of(position), instead));
+                    place.selection().type, name_of(position),
+                    rotary ? "none, sinusoidal, learned or rotary" : "none, sinusoidal or learned"));
   }
 }
 
@@ -29,15 +33,15 @@ void refuse_softcap(const MixerPlace& place, const ComplainAboutMixer& complain)
   }
 }
 
-void refuse_scale(const MixerPlace& place, const ComplainAboutMixer& complain) {
-  if (place.model.attention_scale) {
-    complain(fmt::format("{} has no attention scores to scale: leave out model.attention_scale",
-                         place.selection().type));
-  }
-  if (place.model.attention_scale_by_layer) {
-    complain(fmt::format("{} has no attention scores to scale: leave out model.attention_scale_by_layer",
-                         place.selection().type));
-  }
+void refuse_scores(const MixerPlace& place, MixerPositions allowed, const ComplainAboutMixer& complain) {
+  require_positions(place, allowed, complain);
+  refuse_dropout(place, complain);
+  const auto refuse_scale = [&](std::string_view key) {
+    complain(
+        fmt::format("{} has no attention scores to scale: leave out model.{}", place.selection().type, key));
+  };
+  if (place.model.attention_scale) refuse_scale("attention_scale");
+  if (place.model.attention_scale_by_layer) refuse_scale("attention_scale_by_layer");
   refuse_softcap(place, complain);
 }
 

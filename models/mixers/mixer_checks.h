@@ -2,21 +2,21 @@
 // Checks that several mixers share: keys of a model that do not fit a mixer without scores of pairs of
 // tokens.
 
-#include <initializer_list>
-#include <string_view>
-
 #include "models/mixers/mixers.h"
 
 namespace zoo {
 
-/// Complains if the model has one of the `refused` positions, and names the ones to take `instead`.
-void refuse_positions(const MixerPlace& place, std::initializer_list<Position> refused,
-                      std::string_view instead, const ComplainAboutMixer& complain);
+/// The positions that such a mixer can have: none, sinusoidal or learned, and rotary if it has queries and
+/// keys.
+enum class MixerPositions { absolute, absolute_or_rotary };
+
+/// Complains about other positions.
+void require_positions(const MixerPlace& place, MixerPositions allowed, const ComplainAboutMixer& complain);
 /// Complains about model.attention_dropout.
 void refuse_dropout(const MixerPlace& place, const ComplainAboutMixer& complain);
 /// Complains about model.attention_softcap.
 void refuse_softcap(const MixerPlace& place, const ComplainAboutMixer& complain);
-/// Complains about model.attention_scale and model.attention_softcap.
-void refuse_scale(const MixerPlace& place, const ComplainAboutMixer& complain);
+/// Complains about all keys of scores: about other positions, and a dropout, scale and softcap of attention.
+void refuse_scores(const MixerPlace& place, MixerPositions allowed, const ComplainAboutMixer& complain);
 
 }  // namespace zoo

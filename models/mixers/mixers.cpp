@@ -2,6 +2,10 @@
 
 #include <cmath>
 
+#include <fmt/format.h>
+
+#include "base/error.h"
+
 namespace zoo {
 
 // The library's mixers. Each is a function in a file of its own in this folder.
@@ -22,6 +26,20 @@ Registry<MixerType>& mixer_types() {
       {full_mixer(), window_mixer(), strided_mixer(), fixed_mixer(), blocks_mixer(), linear_mixer(),
        performer_mixer(), delta_mixer(), linformer_mixer(), mlp_mixer()});
   return types;
+}
+
+std::shared_ptr<MixerImpl> make_mixer(const MixerType& type, const MixerPlace& place) {
+  auto mixer = type.make(place);
+  if (!type.is_added) return mixer;
+  const auto require = [&](bool is_there, std::string_view what) {
+    if (!is_there) throw UsageError(fmt::format("the type of attention '{}': {}", type.name, what));
+  };
+  require(mixer != nullptr, "make() has returned nothing");
+  if (place.is_causal())
+    require(mixer->new_state(1) != nullptr,
+            "new_state() has returned nothing; a mixer without a state has no "
+            "new_state() of its own");
+  return mixer;
 }
 
 AttentionOptions cross_attention_options(const ModelConfig& config) {

@@ -10,8 +10,9 @@
 #include <vector>
 
 #include "io/config/registry.h"
+#include "layers/attention/attention.h"
+#include "layers/attention/direction.h"
 #include "layers/attention/mixer.h"
-#include "models/config/cost.h"
 #include "models/config/model_config.h"
 
 namespace zoo {
@@ -45,6 +46,7 @@ struct MixerPlace {
 
   /// Whether positions see the past only.
   bool is_causal() const { return role != StackRole::encoder; }
+  Direction direction() const { return is_causal() ? Direction::causal : Direction::bidirectional; }
   /// The type that the configuration selects for this layer, with the values of its keys.
   const Selection& selection() const { return model.attention_of(layer); }
 };
@@ -74,8 +76,26 @@ struct MixerType : TypeInfo {
   std::string complexity = "n²d";
 };
 
+/// A MixerType::make that constructs an Impl with the options for its place.
+template <class Impl, class Options>
+auto makes(Options options_at) {
+  return [options_at](const MixerPlace& place) -> std::shared_ptr<MixerImpl> {
+    return std::make_shared<Impl>(options_at(place));
+  };
+}
+
+inline std::string_view what_lacks(const MixerType& type) {
+  return !type.make    ? "make, which builds it"
+         : !type.count ? "count, which adds its cost"
+                       : std::string_view();
+}
+
 /// Holds "full", multi-head attention over all visible keys, and added types.
 Registry<MixerType>& mixer_types();
+
+/// Builds the mixer of a place. Throws UsageError if an added type makes none, or, for a decoder, one without
+/// a state.
+std::shared_ptr<MixerImpl> make_mixer(const MixerType& type, const MixerPlace& place);
 
 /// The configuration's options of an attention. Only self-attention has Shaw's vectors, and scores that
 /// depend on the layer.

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include <torch/types.h>
 #include <torch/utils.h>
 
 #include "layers/weights/construction.h"
 #include "models/mixers/mixer_checks.h"
-#include "models/mixers/running_costs.h"
 
 namespace zoo {
 namespace {
@@ -40,7 +40,7 @@ torch::Tensor orthogonal_features(int64_t n_features, int64_t head_dim) {
 }
 
 PerformerImpl::PerformerImpl(const PerformerOptions& options_)
-    : ProjectedMixerImpl(options_.attention()), performer_options_(options_) {
+    : Cloneable(options_.attention()), performer_options_(options_) {
   TORCH_CHECK(options.dropout() == 0, "Performer has no weights that could be dropped");
   const int64_t n_features = options_.n_features().value_or(default_features(head_dim()));
   TORCH_CHECK(n_features > 0, "Performer needs at least one feature");
@@ -99,21 +99,8 @@ torch::Tensor PerformerImpl::forward(const torch::Tensor& x, const AttentionCont
       stabiliser = largest.amax(-1, /*keepdim=*/true);
     }
     f.k = of_k.features(stabiliser.unsqueeze(-1));
-    f = without_padding(f, real);
-    if (context.maps) {
-      TORCH_CHECK(!state, "weights are made without a state");
-      context.maps->push_back(weights_of(f, causal));
-    }
-    if (!causal) {
-      mixed = attend_to_all(f);
-    } else {
-      const auto past = attend_to_past(f, state ? state->tensor(0) : torch::Tensor());
-      if (state) {
-        state->set(0, past.sums);
-        state->set(1, stabiliser.select(-1, stabiliser.size(-1) - 1));
-      }
-      mixed = past.output;
-    }
+    mixed = attend(std::move(f), real, context);
+    if (state) state->set(1, stabiliser.select(-1, stabiliser.size(-1) - 1));
   }
   return merged(mixed.to(x.scalar_type()));
 }
@@ -122,10 +109,6 @@ std::unique_ptr<LayerState> PerformerImpl::new_state(int64_t n_rows) const {
   return std::make_unique<RunningState>(
       std::vector<torch::Tensor>{empty_state(out, {n_rows, n_kv_heads(), features.size(0), head_dim() + 1}),
                                  empty_state(out, {n_rows, n_kv_heads()})});
-}
-
-std::shared_ptr<torch::nn::Module> PerformerImpl::fresh(const std::optional<torch::Device>&) const {
-  return std::make_shared<PerformerImpl>(performer_options_);
 }
 
 void PerformerImpl::pretty_print(std::ostream& stream) const {
@@ -159,7 +142,7 @@ void count_performer(CostAccount& account, std::string name, const MixerPlace& p
   const auto n_rows = static_cast<double>(shape.batch_size);
   const double n_tokens = n_rows * static_cast<double>(shape.n_queries);
   // Rotary positions come before the features: they do not divide the sums as in linear attention.
-  const auto cost = feature_cost(sizes, m, place, Normalisation::one_sum, shape.n_queries);
+  const auto cost = feature_cost(sizes, m, place.direction(), Normalisation::one_sum, shape.n_queries);
   const auto projected = static_cast<double>(3 * sizes.q_width() + 3 * sizes.kv_width() + sizes.d_model);
   const auto features = static_cast<double>((sizes.q_width() + sizes.kv_width()) * m);
   account.add(
@@ -180,13 +163,10 @@ MixerType performer_mixer() {
   type.doc = "Performer (Choromanski et al. 2020): softmax estimated by random features.";
   type.complexity = "nmd";
   type.make_options = options_of<PerformerKeys>();
-  type.make = [](const MixerPlace& place) -> std::shared_ptr<MixerImpl> {
-    return Performer(performer_options(place)).ptr();
-  };
+  type.make = makes<PerformerImpl>(performer_options);
   type.count = count_performer;
   type.validate = [](const MixerPlace& place, const ComplainAboutMixer& complain) {
-    refuse_positions(place, {Position::alibi, Position::t5, Position::shaw},
-                     "none, sinusoidal, learned or rotary", complain);
+    require_positions(place, MixerPositions::absolute_or_rotary, complain);
     refuse_dropout(place, complain);
     refuse_softcap(place, complain);
   };

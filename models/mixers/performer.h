@@ -32,20 +32,18 @@ torch::Tensor orthogonal_features(int64_t n_features, int64_t head_dim);
 /// own largest, c_t. c_t grows with t, so older keys are multiplied by exp(c_{t-1} - c_t) at each token: a
 /// decay of the running sums. No output depends on a later token, and a state goes on with its c. Rotary
 /// positions rotate queries and keys before φ, because their scores are estimated.
-class PerformerImpl : public ProjectedMixerImpl {
+class PerformerImpl : public Cloneable<PerformerImpl, ProjectedMixerImpl> {
  public:
   explicit PerformerImpl(const PerformerOptions& options);
   /// x: (B, T, D) → (B, T, D). Causal if the mask is, or if there is a state.
   torch::Tensor forward(const torch::Tensor& x, const AttentionContext& context = {}) override;
   /// A RunningState of the sums (B, K, m, Dh+1) and of c (B, K).
   std::unique_ptr<LayerState> new_state(int64_t n_rows) const override;
+  auto arguments() const { return std::tie(performer_options_); }
   void pretty_print(std::ostream& stream) const override;
 
   /// (m, Dh): w of all heads. A buffer, drawn once and saved with the model.
   torch::Tensor features;
-
- protected:
-  std::shared_ptr<torch::nn::Module> fresh(const std::optional<torch::Device>& device) const override;
 
  private:
   struct Exponents;
@@ -55,8 +53,5 @@ class PerformerImpl : public ProjectedMixerImpl {
 };
 
 using Performer = MixerHolder<PerformerImpl>;
-
-/// The type `performer` of model.attention.
-MixerType performer_mixer();
 
 }  // namespace zoo

@@ -19,8 +19,7 @@ namespace {
 
 std::shared_ptr<const AttentionPattern> strided_pattern(const MixerPlace& place) {
   const auto& c = place.selection().as<StridedConfig>();
-  return std::make_shared<StridedPattern>(direction_of(place),
-                                          c.stride.value_or(root_of_length(place.model)));
+  return std::make_shared<StridedPattern>(place.direction(), c.stride.value_or(root_of_length(place.model)));
 }
 
 void validate_strided(const MixerPlace& place, const ComplainAboutMixer& complain) {

@@ -13,7 +13,4 @@ struct StridedConfig {
 };
 void describe(ConfigVisitor& v, StridedConfig& c);
 
-/// The type `strided` of model.attention.
-MixerType strided_mixer();
-
 }  // namespace zoo

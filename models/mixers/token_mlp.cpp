@@ -17,9 +17,8 @@ TokenMlpImpl::TokenMlpImpl(const TokenMlpOptions& options_) : options(options_) 
 torch::Tensor TokenMlpImpl::forward(const torch::Tensor& x, const AttentionContext& context) {
   TORCH_CHECK(!context.mask.is_causal() && !context.state, "an MLP over tokens cannot be causal");
   TORCH_CHECK(!context.maps, "an MLP over tokens has no weights of pairs of tokens");
-  TORCH_CHECK(!context.memory.defined() && !context.remembered, "this mixer has no cross-attention");
-  TORCH_CHECK(!context.bias.defined() && !context.query_positions.defined(),
-              "an MLP over tokens has neither scores nor queries");
+  TORCH_CHECK(!context.query_positions.defined(), "an MLP over tokens has no queries");
+  require_no_scores(context);
   const int64_t length = x.size(1), n_tokens = options.n_tokens();
   if (length > n_tokens) {
     throw DataError(
@@ -33,14 +32,6 @@ torch::Tensor TokenMlpImpl::forward(const torch::Tensor& x, const AttentionConte
   if (length < n_tokens) tokens = torch::constant_pad_nd(tokens, {0, 0, 0, n_tokens - length});
   const auto mixed = network(tokens.transpose(1, 2).contiguous());  // (B, D, n_tokens)
   return mixed.narrow(2, 0, length).transpose(1, 2);
-}
-
-std::unique_ptr<LayerState> TokenMlpImpl::new_state(int64_t) const {
-  TORCH_CHECK(false, "an MLP over tokens does not generate");
-}
-
-std::shared_ptr<torch::nn::Module> TokenMlpImpl::fresh(const std::optional<torch::Device>&) const {
-  return std::make_shared<TokenMlpImpl>(options);
 }
 
 void TokenMlpImpl::pretty_print(std::ostream& stream) const {
@@ -81,10 +72,7 @@ void validate_mlp(const MixerPlace& place, const ComplainAboutMixer& complain) {
         "mlp cannot be causal, because each token sees all of them: it is for encoders; in a decoder choose "
         "linear, performer, delta or full");
   }
-  refuse_positions(place, {Position::alibi, Position::t5, Position::shaw, Position::rotary},
-                   "none, sinusoidal or learned", complain);
-  refuse_dropout(place, complain);
-  refuse_scale(place, complain);
+  refuse_scores(place, MixerPositions::absolute, complain);
 }
 
 void count_token_mlp(CostAccount& account, std::string name, const MixerPlace& place,
@@ -94,12 +82,11 @@ void count_token_mlp(CostAccount& account, std::string name, const MixerPlace& p
   const auto n_channels = static_cast<double>(shape.batch_size * place.model.d_model);
   // The tokens of each channel beside each other, the input and output of GELU, and the result.
   const double kept = n_channels * static_cast<double>(2 * T + 2 * F);
-  account.add(
-      {.name = std::move(name),
-       .kind = "self-attention",
-       .shape = account.is_detailed() ? fmt::format("mlp, {} → {} → {} tokens", T, F, T) : std::string(),
-       .flops = 2 * n_channels * static_cast<double>(weights),
-       .activation_bytes = bytes_of(kept)});
+  account.add({.name = std::move(name),
+               .kind = "self-attention",
+               .shape = account.text("mlp, {} → {} → {} tokens", T, F, T),
+               .flops = 2 * n_channels * static_cast<double>(weights),
+               .activation_bytes = bytes_of(kept)});
 }
 
 }  // namespace
@@ -110,9 +97,7 @@ MixerType mlp_mixer() {
   type.doc = "MLP over a fixed number of tokens (MLP-Mixer, Tolstikhin et al. 2021); for encoders.";
   type.complexity = "nmd";
   type.make_options = options_of<MlpKeys>();
-  type.make = [](const MixerPlace& place) -> std::shared_ptr<MixerImpl> {
-    return TokenMlp(mlp_options(place)).ptr();
-  };
+  type.make = makes<TokenMlpImpl>(mlp_options);
   type.count = count_token_mlp;
   type.validate = validate_mlp;
   type.n_tokens = [](const MixerPlace& place) { return mlp_options(place).n_tokens(); };

@@ -29,26 +29,18 @@ struct TokenMlpOptions {
 
 /// Not causal: each token sees every other one. Padding is 0 before the network, and what is missing to
 /// n_tokens counts as padding.
-class TokenMlpImpl : public MixerImpl {
+class TokenMlpImpl : public Cloneable<TokenMlpImpl, MixerImpl> {
  public:
   explicit TokenMlpImpl(const TokenMlpOptions& options);
   /// x: (B, T, D) → (B, T, D). Throws DataError if T is greater than n_tokens, c10::Error for a causal mask,
   /// a state, positions to be added, or if weights are wanted.
   torch::Tensor forward(const torch::Tensor& x, const AttentionContext& context = {}) override;
-  /// Throws c10::Error: there is no generation.
-  std::unique_ptr<LayerState> new_state(int64_t n_rows) const override;
   void pretty_print(std::ostream& stream) const override;
 
   TokenMlpOptions options;
   FeedForward network{nullptr};  // tokens → d_tokens → tokens
-
- protected:
-  std::shared_ptr<torch::nn::Module> fresh(const std::optional<torch::Device>& device) const override;
 };
 
 using TokenMlp = MixerHolder<TokenMlpImpl>;
-
-/// The type `mlp` of model.attention.
-MixerType mlp_mixer();
 
 }  // namespace zoo

@@ -33,7 +33,7 @@ std::shared_ptr<const WindowPattern> window_pattern(const MixerPlace& place) {
   if (c.global == GlobalTokens::first) options.n_global(c.n_global);
   if (c.global == GlobalTokens::class_token) options.n_global(1);
   if (c.global == GlobalTokens::ids) options.global_ids(c.global_ids);
-  return std::make_shared<WindowPattern>(direction_of(place), options);
+  return std::make_shared<WindowPattern>(place.direction(), options);
 }
 
 void validate_window(const MixerPlace& place, const ComplainAboutMixer& complain) {
@@ -76,9 +76,8 @@ MixerType window_mixer() {
   };
   type.count = [count = type.count](CostAccount& account, std::string path, const MixerPlace& place,
                                     const AttentionShape& shape) {
-    auto counted = shape;
-    if (has_global_projections(place)) counted.n_key_maps = 2;
-    count(account, std::move(path), place, counted);
+    if (!has_global_projections(place)) return count(account, std::move(path), place, shape);
+    count_longformer_attention(account, std::move(path), window_options(place), shape);
   };
   type.complexity = "nwd";
   type.is_local = true;

@@ -28,7 +28,4 @@ struct WindowConfig {
 };
 void describe(ConfigVisitor& v, WindowConfig& c);
 
-/// The type `window` of model.attention.
-MixerType window_mixer();
-
 }  // namespace zoo

@@ -1,6 +1,6 @@
 // The controls of the open map, which the pages of texts and of pictures share.
 
-import {$, count, whenThemeChanges} from '../page.js';
+import {$, count, whenResized, whenThemeChanges} from '../page.js';
 
 const STEPS = [['previous', -1, 0], ['next', 1, 0], ['up', 0, -1], ['down', 0, 1]];
 
@@ -47,10 +47,5 @@ export function startControls({state, overview, open, readAddress, otherwise, re
   listen('numbers', 'toggle', () => { if ($('numbers').open) fillTable(); });
   addEventListener('hashchange', () => readAddress(location.hash.slice(1)));
   whenThemeChanges(repaint);
-  let width = $('detail').clientWidth;
-  new ResizeObserver(() => {
-    if ($('detail').clientWidth === width) return;  // render() itself changes the height
-    width = $('detail').clientWidth;
-    render();
-  }).observe($('detail'));
+  whenResized($('detail'), render);  // render() itself changes the height
 }

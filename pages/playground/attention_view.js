@@ -4,9 +4,9 @@
 import {nameOf, Overview} from '../attention_overview.js';
 import {ARROWS, fraction, HeatMap, largest, MOST, numbersTable, readMaps, showLegend, weightText} from '../heat_map.js';
 import {headColour, LineView} from '../line_view.js';
-import {colour, count, el, inkOn, plain, roomInside, set, showScrolling, whenThemeChanges} from '../page.js';
+import {colour, count, el, inkOn, plain, roomInside, set, showScrolling, whenResized, whenThemeChanges} from '../page.js';
 import {post} from './api.js';
-import {field, ModelChoice, Runner, textArea} from './forms.js';
+import {field, FormView, textArea} from './forms.js';
 
 const kindOf = name => ['cross', 'decoder', 'encoder'].find(kind => name.startsWith(kind)) ?? 'encoder';
 
@@ -22,8 +22,8 @@ function mapsOf({source, target, target_next, maps}) {
   return reading;
 }
 
-export class AttentionView {
-  #form = el('form', 'card form'); #choice; #text; #target; #answer; #runner; #changed;
+export class AttentionView extends FormView {
+  #answer;
   #reading = null; #overview = null; #map = null; #token = 0; #wanted = null;
   #title = el('h2'); #from = el('div', 'places'); #to = el('div', 'places looked');
   #readout = set(el('p', 'readout'), {'aria-live': 'polite'});
@@ -36,47 +36,39 @@ export class AttentionView {
   #numbers = el('details', '', el('summary', '', 'This head as a table of numbers'), this.#table);
   #detail; #heads = el('div', 'overview');
   #results;
-  node;
 
   constructor(models, changed) {
-    this.#changed = changed;
-    this.#choice = new ModelChoice(models, 'Model', () => this.#fitForm());
-    this.#text = textArea(3, {placeholder: 'It was late.', required: true, name: 'text'});
-    this.#target = textArea(2, {name: 'target'});
-    this.#runner = new Runner(this.#form, 'Look', signal => this.#run(signal));
-    this.#answer = field('Answer', this.#target, 'Without one, the model writes its own.');
-    this.#form.append(this.#choice.node, field('Text', this.#text), this.#answer, this.#runner.node);
+    const inputs = {text: textArea(3, {placeholder: 'It was late.', required: true}), target: textArea(2)};
+    super(models, changed, 'Look', inputs, () => this.#fitForm());
+    this.#answer = field('Answer', inputs.target, 'Without one, the model writes its own.');
+    this.form.append(this.choice.node, field('Text', inputs.text), this.#answer, this.runner.node);
     this.#fitForm();
     const legend = el('div', 'legend', el('span', '', '0'), this.#ramp, this.#rampEnd);
     const parts = [this.#title, this.#from, this.#to, this.#readout, this.#show, this.#lines, this.#plot,
                    el('div', 'bar under', legend, this.#scale), this.#numbers];
     this.#detail = set(el('section', 'card detail', ...parts), {'aria-label': 'One head'});
     this.#results = set(el('div', 'maps', this.#heads, this.#detail), {hidden: true});
-    this.node = el('div', 'view wide', this.#form, this.#results);
+    this.node = el('div', 'view wide', this.form, this.#results);
     showScrolling(this.#plot, '');
     showScrolling(this.#lines, 'Lines of attention');
     showScrolling(this.#table, 'This head as a table of numbers');
     for (const fieldset of [this.#show, this.#scale])
-      fieldset.addEventListener('change', () => { this.#changed(); this.#render(); });
+      fieldset.addEventListener('change', () => { this.changed(); this.#render(); });
     this.#numbers.addEventListener('toggle', () => this.#fillTable());
     whenThemeChanges(() => this.#render());
-    let width = 0;
-    new ResizeObserver(() => {
-      if (this.#detail.clientWidth !== width) this.#render();
-      width = this.#detail.clientWidth;
-    }).observe(this.#detail);
+    whenResized(this.#detail, () => this.#render());
   }
 
   /** Only models that translate or answer have an answer to look at. */
-  #fitForm() { this.#answer.hidden = !this.#choice.model.zoo.can.includes('translate'); }
+  #fitForm() { this.#answer.hidden = !this.choice.model.zoo.can.includes('translate'); }
 
-  async #run(signal) {
+  async run(signal) {
     this.#fitForm();
     this.#wanted ??= this.#map && {name: nameOf(this.#map), token: null};
-    this.#changed();
-    this.#runner.tell('Looking …');
-    const target = this.#answer.hidden ? '' : this.#target.value;
-    const body = {model: this.#choice.id, text: this.#text.value, ...target ? {target} : {}};
+    this.changed();
+    this.runner.tell('Looking …');
+    const target = this.#answer.hidden ? '' : this.inputs.target.value;
+    const body = {model: this.choice.id, text: this.inputs.text.value, ...target ? {target} : {}};
     const answer = await post('attention', body, signal), reading = this.#reading = mapsOf(answer);
     const {kinds, maps} = reading, [kind, layer, head] = (this.#wanted?.name ?? '').split('-');
     const wanted = {kind, layer: Number(layer), head: head === 'mean' ? head : Number(head)};
@@ -96,14 +88,14 @@ export class AttentionView {
     this.#wanted = null;
     this.#open(map);
     const ofAnswer = answer.target.length ? ` and ${answer.target.length} of the answer` : '';
-    this.#runner.tell(`${count(answer.source.length, 'token')}${ofAnswer}.`);
+    this.runner.tell(`${count(answer.source.length, 'token')}${ofAnswer}.`);
   }
 
   #open(map) {
     const rows = this.#reading.KINDS[map.kind].rows.length;
     this.#map = map;
     this.#token = Math.min(this.#token, rows - 1);
-    this.#changed();
+    this.changed();
     this.#render();
   }
 
@@ -167,7 +159,7 @@ export class AttentionView {
   }
   #choose(token) {
     this.#token = token;
-    this.#changed();
+    this.changed();
     this.#showPlaces(this.#viewOf(this.#map));
   }
 
@@ -179,20 +171,16 @@ export class AttentionView {
   get address() {
     const map = this.#wanted?.name ?? (this.#map && nameOf(this.#map));
     const token = this.#wanted ? this.#wanted.token : this.#map && this.#token;
-    return [['model', this.#choice.id], ['text', this.#text.value], ['target', this.#target.value],
-            ['map', map], ['token', token], ['show', valueOf(this.#show) === 'lines' ? 'lines' : ''],
+    return [...super.address, ['map', map], ['token', token], ['show', valueOf(this.#show) === 'lines' ? 'lines' : ''],
             ['scale', valueOf(this.#scale) === 'absolute' ? 'absolute' : '']];
   }
   restore(values) {
-    this.#choice.choose(values.get('model'));
-    this.#text.value = values.get('text') ?? '';
-    this.#target.value = values.get('target') ?? '';
     setValue(this.#show, values.get('show') ?? 'map');
     setValue(this.#scale, values.get('scale') ?? 'relative');
     this.#map = null;
     const token = values.has('token') ? Number(values.get('token')) : null;
     this.#wanted = values.has('map') ? {name: values.get('map'), token} : null;
-    if (this.#text.value) this.#runner.start();
+    super.restore(values);
   }
 }
 

@@ -3,41 +3,29 @@
 import {el, set} from '../page.js';
 import {predictionBar} from '../prediction_bar.js';
 import {post} from './api.js';
-import {field, ModelChoice, Runner, textArea} from './forms.js';
+import {field, FormView, textArea} from './forms.js';
 
 const MOST_LABELS = 20;
 
-export class ClassifyView {
-  #form = el('form', 'card form'); #choice; #text; #second; #runner; #changed;
+export class ClassifyView extends FormView {
   #result = set(el('section', 'card result'), {'aria-live': 'polite', 'aria-label': 'Labels', hidden: true});
-  node;
 
   constructor(models, changed) {
-    this.#changed = changed;
-    this.#choice = new ModelChoice(models, 'Model');
-    this.#text = textArea(4, {placeholder: 'a moving film', required: true, name: 'text'});
-    this.#second = textArea(2, {name: 'second'});
-    this.#runner = new Runner(this.#form, 'Classify', signal => this.#run(signal));
-    this.#form.append(this.#choice.node, field('Text', this.#text),
-                      field('Second text', this.#second, 'Only for models of pairs of texts.'), this.#runner.node);
-    this.node = el('div', 'view', this.#form, el('div', 'results', this.#result));
+    super(models, changed, 'Classify',
+          {text: textArea(4, {placeholder: 'a moving film', required: true}), second: textArea(2)});
+    const {text, second} = this.inputs;
+    this.form.append(this.choice.node, field('Text', text),
+                     field('Second text', second, 'Only for models of pairs of texts.'), this.runner.node);
+    this.node = el('div', 'view', this.form, el('div', 'results', this.#result));
   }
 
-  async #run(signal) {
-    this.#changed();
-    const text = this.#text.value, second = this.#second.value;
+  async run(signal) {
+    this.changed();
+    const {text: {value: text}, second: {value: second}} = this.inputs;
     const input = second ? {pairs: [[text, second]]} : {texts: [text]};
-    const {predictions: [prediction]} = await post('predict', {model: this.#choice.id, ...input}, signal);
+    const {predictions: [prediction]} = await post('predict', {model: this.choice.id, ...input}, signal);
     this.#result.hidden = false;
-    this.#result.replaceChildren(el('h2', '', this.#choice.id), answerOf(prediction));
-  }
-
-  get address() { return [['model', this.#choice.id], ['text', this.#text.value], ['second', this.#second.value]]; }
-  restore(values) {
-    this.#choice.choose(values.get('model'));
-    this.#text.value = values.get('text') ?? '';
-    this.#second.value = values.get('second') ?? '';
-    if (this.#text.value) this.#runner.start();
+    this.#result.replaceChildren(el('h2', '', this.choice.id), answerOf(prediction));
   }
 }
 

@@ -3,37 +3,34 @@
 import {button, el, set} from '../page.js';
 import {predictionBar} from '../prediction_bar.js';
 import {post} from './api.js';
-import {field, integer, ModelChoice, Runner, textArea} from './forms.js';
+import {field, FormView, integer, textArea} from './forms.js';
 
 const MASK = '<mask>';
 
-export class FillView {
-  #form = el('form', 'card form'); #choice; #text; #top; #runner; #changed;
+export class FillView extends FormView {
   #results = set(el('div', 'results masks'), {'aria-live': 'polite'});
-  node;
 
   constructor(models, changed) {
-    this.#changed = changed;
-    this.#choice = new ModelChoice(models, 'Model');
-    this.#text = textArea(4, {placeholder: `It was a ${MASK} day.`, required: true, name: 'text'});
-    this.#top = integer(5, {min: 1, max: 100, name: 'top'});
-    this.#runner = new Runner(this.#form, 'Fill', signal => this.#run(signal));
+    super(models, changed, 'Fill', {text: textArea(4, {placeholder: `It was a ${MASK} day.`, required: true}),
+                                    top: integer(5, {min: 1, max: 100})});
     const insert = button('small', `Put ${MASK} here`, () => this.#insert(), {title: 'At the place of the cursor'});
-    this.#form.append(this.#choice.node, field('Text', this.#text, `${MASK} stands for what the model fills in.`),
-                      el('div', 'buttons', insert), field('Candidates', this.#top), this.#runner.node);
-    this.node = el('div', 'view', this.#form, this.#results);
+    this.form.append(this.choice.node, field('Text', this.inputs.text, `${MASK} stands for what the model fills in.`),
+                     el('div', 'buttons', insert), field('Candidates', this.inputs.top), this.runner.node);
+    this.node = el('div', 'view', this.form, this.#results);
   }
 
   #insert() {
-    this.#text.setRangeText(MASK, this.#text.selectionStart, this.#text.selectionEnd, 'end');
-    this.#text.focus();
+    const {text} = this.inputs;
+    text.setRangeText(MASK, text.selectionStart, text.selectionEnd, 'end');
+    text.focus();
   }
 
-  async #run(signal) {
-    this.#changed();
-    const {masks} = await post('fill', {model: this.#choice.id, text: this.#text.value, top: Number(this.#top.value)}, signal);
+  async run(signal) {
+    this.changed();
+    const {text, top} = this.inputs;
+    const {masks} = await post('fill', {model: this.choice.id, text: text.value, top: Number(top.value)}, signal);
     this.#results.replaceChildren(...masks.map((mask, i) => this.#cardOf(mask, i, masks.length)));
-    this.#runner.tell('');
+    this.runner.tell('');
   }
 
   #cardOf({candidates}, i, n) {
@@ -50,18 +47,8 @@ export class FillView {
 
   /** Takes a candidate into the text, which had `n` masks. The others are filled again. */
   #take(text, n) {
-    this.#text.value = text;
-    this.#text.focus();
-    n > 1 ? this.#runner.start() : this.#changed();
-  }
-
-  get address() {
-    return [['model', this.#choice.id], ['text', this.#text.value], ['top', this.#top.value === '5' ? '' : this.#top.value]];
-  }
-  restore(values) {
-    this.#choice.choose(values.get('model'));
-    this.#text.value = values.get('text') ?? '';
-    this.#top.value = values.get('top') ?? '5';
-    if (this.#text.value) this.#runner.start();
+    this.inputs.text.value = text;
+    this.inputs.text.focus();
+    n > 1 ? this.runner.start() : this.changed();
   }
 }

@@ -186,6 +186,35 @@ export class Runner {
   }
 }
 
+/**
+ * A view with a form: the choice of a model and `inputs`, {name: input}, whose values are in the address where they are not
+ * the usual ones. It implements run(signal), and begins by itself where an address fills the first input.
+ */
+export class FormView {
+  form = el('form', 'card form'); choice; runner; inputs; changed;
+  #usual;
+  node;
+
+  constructor(models, changed, title, inputs, onChange) {
+    this.changed = changed;
+    this.inputs = inputs;
+    this.choice = new ModelChoice(models, 'Model', onChange);
+    this.runner = new Runner(this.form, title, signal => this.run(signal));
+    for (const [name, input] of Object.entries(inputs)) input.name = name;
+    this.#usual = Object.values(inputs).map(({value}) => value);
+  }
+  get address() {
+    const values = Object.values(this.inputs).map(({name, value}, i) => [name, value === this.#usual[i] ? '' : value]);
+    return [['model', this.choice.id], ...values];
+  }
+  restore(values) {
+    const all = Object.values(this.inputs);
+    this.choice.choose(values.get('model'));
+    all.forEach((input, i) => { input.value = values.get(input.name) ?? this.#usual[i]; });
+    if (all[0].value) this.runner.start();
+  }
+}
+
 /** Tells people who do not see the page what is written, in pieces of a moment each: single tokens would be a stutter. */
 export class Announcer {
   #unsaid = ''; #timer = null;

@@ -2,47 +2,39 @@
 
 import {HeatMap, largest, MOST, numbersTable} from '../heat_map.js';
 import {headColour, LineView} from '../line_view.js';
-import {el, option, roomInside, set, showScrolling, whenThemeChanges} from '../page.js';
+import {el, option, roomInside, set, showScrolling, whenResized, whenThemeChanges} from '../page.js';
 import {post} from './api.js';
-import {field, integer, ModelChoice, Runner, textArea} from './forms.js';
+import {field, FormView, integer, textArea} from './forms.js';
 
-export class TranslateView {
-  #form = el('form', 'card form'); #choice; #text; #beam; #longest; #runner; #changed; #redraws = [];
-  #results = el('div', 'results');
-  #show = set(el('select', '', option('lines', 'lines'), option('map', 'a map')), {name: 'show'});
-  node;
+export class TranslateView extends FormView {
+  #redraws = []; #results = el('div', 'results');
 
   constructor(models, changed) {
-    this.#changed = changed;
-    this.#choice = new ModelChoice(models, 'Model');
-    this.#text = textArea(5, {placeholder: 'Ein Hund spielt im Schnee.', required: true, name: 'text'});
-    this.#beam = integer(4, {min: 1, max: 64, name: 'beam'});
-    this.#longest = integer(128, {min: 1, max: 4096, name: 'max_tokens'});
-    this.#runner = new Runner(this.#form, 'Translate', signal => this.#run(signal));
-    this.#show.addEventListener('change', () => { this.#changed(); this.#redraw(); });
-    this.#form.append(this.#choice.node, field('Text', this.#text, 'Each line is a text of its own.'),
-                      el('div', 'grid', field('Beams', this.#beam), field('Tokens at most', this.#longest),
-                         field('Alignment as', this.#show)), this.#runner.node);
-    this.node = el('div', 'view', this.#form, set(this.#results, {'aria-live': 'polite'}));
+    super(models, changed, 'Translate', {
+      text: textArea(5, {placeholder: 'Ein Hund spielt im Schnee.', required: true}),
+      beam: integer(4, {min: 1, max: 64}), max_tokens: integer(128, {min: 1, max: 4096}),
+      show: el('select', '', option('lines', 'lines'), option('map', 'a map'))});
+    const {text, beam, max_tokens: longest, show} = this.inputs;
+    show.addEventListener('change', () => { this.changed(); this.#redraw(); });
+    this.form.append(this.choice.node, field('Text', text, 'Each line is a text of its own.'),
+                     el('div', 'grid', field('Beams', beam), field('Tokens at most', longest),
+                        field('Alignment as', show)), this.runner.node);
+    this.node = el('div', 'view', this.form, set(this.#results, {'aria-live': 'polite'}));
     whenThemeChanges(() => this.#redraw());
-    let width = 0;
-    new ResizeObserver(([{contentRect}]) => {
-      if (contentRect.width !== width) this.#redraw();
-      width = contentRect.width;
-    }).observe(this.#results);
+    whenResized(this.#results, () => this.#redraw());
   }
 
-  async #run(signal) {
-    this.#changed();
-    const texts = this.#text.value.split('\n').filter(line => line.trim());
-    const body = {model: this.#choice.id, texts, beam: Number(this.#beam.value), max_tokens: Number(this.#longest.value),
+  async run(signal) {
+    this.changed();
+    const {text, beam, max_tokens: longest} = this.inputs, texts = text.value.split('\n').filter(line => line.trim());
+    const body = {model: this.choice.id, texts, beam: Number(beam.value), max_tokens: Number(longest.value),
                   alignment: true};
-    this.#runner.tell('Translating …');
+    this.runner.tell('Translating …');
     const {translations} = await post('translate', body, signal);
     this.#redraws = [];
     this.#results.replaceChildren(...translations.map((translation, i) => this.#cardOf(translation, texts[i])));
     this.#redraw();
-    this.#runner.tell('');
+    this.runner.tell('');
   }
 
   #redraw() { for (const draw of this.#redraws) draw(); }
@@ -71,26 +63,12 @@ export class TranslateView {
     showScrolling(numbers.lastChild, 'This alignment as a table of numbers');
     const lineView = new LineView(lines, readout), heatMap = new HeatMap(plot, readout);
     this.#redraws.push(() => {
-      const asLines = this.#show.value === 'lines', room = roomInside(card);
+      const asLines = this.inputs.show.value === 'lines', room = roomInside(card);
       lines.parentElement.hidden = !asLines;
       plot.parentElement.hidden = asLines;
       if (!(room > 0)) return;
       if (asLines) lineView.show({...view, heads: [{values, colour: headColour(0, 1)}]}, room);
       else heatMap.show(view, room);
     });
-  }
-
-  get address() {
-    const changed = (input, usual) => input.value === usual ? '' : input.value;
-    return [['model', this.#choice.id], ['text', this.#text.value], ['beam', changed(this.#beam, '4')],
-            ['max_tokens', changed(this.#longest, '128')], ['show', changed(this.#show, 'lines')]];
-  }
-  restore(values) {
-    this.#choice.choose(values.get('model'));
-    this.#text.value = values.get('text') ?? '';
-    this.#beam.value = values.get('beam') ?? '4';
-    this.#longest.value = values.get('max_tokens') ?? '128';
-    this.#show.value = values.get('show') === 'map' ? 'map' : 'lines';
-    if (this.#text.value) this.#runner.start();
   }
 }

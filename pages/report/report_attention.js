@@ -127,7 +127,8 @@ export function buildAttention(section) {
     controls.append(choice('attention-view', 'Attention to', views.map(view => [view, VIEWS[view].title]), state.view,
                            value => { state.view = value; draw(); }));
   if (hasRollout)
-    controls.append(choice('attention-show', 'Show', [['weights', 'weights'], ['rollout', 'roll-out']], state.show,
+    controls.append(choice('attention-show', 'Show', [['weights', 'weights'],
+      ['rollout', 'roll-out', 'How much of each token reaches each other one through all layers']], state.show,
                            value => { state.show = value; draw(); }));
   controls.append(el('span', 'picks', layerPick, headPick));
   const sentence = el('p', first.text.length > 90 ? 'sentence long' : 'sentence', el('bdi', '', `“${first.text}”`));

@@ -83,10 +83,10 @@ export const leftOutNote = (key, what, end = '') => !data.left_out?.[key] ? [] :
 /** Radio buttons in the group `name`; `choose` gets the value of the button that the reader chooses. */
 export function choice(name, legend, options, chosen, choose) {
   const group = el('fieldset', 'choice', el('legend', '', legend));
-  for (const [value, label] of options) {
+  for (const [value, label, title = ''] of options) {
     const input = set(el('input'), {type: 'radio', name, value, checked: value === chosen});
     input.addEventListener('change', () => choose(value));
-    group.append(el('label', '', input, el('span', '', label)));
+    group.append(set(el('label', '', input, el('span', '', label)), {title}));
   }
   return group;
 }

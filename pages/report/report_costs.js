@@ -1,6 +1,6 @@
 // Quality and cost: the metric with its interval, the metric against cost, cost against length.
 
-import {count, data, el, headCell} from '../page.js';
+import {count, data, el, headCell, set} from '../page.js';
 import {betterSide, choice, duration, halfWidth, isNumber, lengthTick, lowerIsBetter, metric, metricLabel, metricText,
         runs, si, siTick, sum} from './report_base.js';
 import {extent, linePath, makeChart, mark, px, robustExtent, runName, svg, tickMetric, uprightInterval, walkable,
@@ -257,12 +257,15 @@ const QUANTITIES = {
   seconds: {label: 'time', tick: duration},
   bytes: {label: 'memory', tick: (value, scale) => `${siTick(value, scale)}B`},
 };
-/** n^e, with half of the width of its interval. */
+/** n^e, with half of the width of its interval. An exponent that may be anything between two integers is none. */
 function exponent(entry, quantity) {
   const [value, low, high] = ['', '_low', '_high'].map(end => entry[`${quantity}_exponent${end}`]);
   if (!isNumber(value)) return '–';
   const power = el('span', '', 'n', el('sup', '', value.toFixed(2)));
-  return isNumber(low) ? el('span', '', power, el('span', 'quiet', ` ± ${((high - low) / 2).toFixed(2)}`)) : power;
+  if (!isNumber(low)) return power;
+  const half = (high - low) / 2;
+  return half > 0.5 ? set(el('span', 'quiet', '–'), {title: `not known: ${value.toFixed(2)} ± ${half.toFixed(2)}`})
+    : el('span', '', power, el('span', 'quiet', ` ± ${half.toFixed(2)}`));
 }
 
 export function buildScaling(section) {

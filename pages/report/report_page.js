@@ -139,6 +139,19 @@ function gridTable() {
 const VERDICT_TITLE = 'against the baseline';
 const VERDICTS = {better: '▲ better', worse: '▼ worse', same: '= same', undecided: '? undecided', untested: 'untested',
                   unsteady: 'unsteady', unfair: 'not fair'};
+const MEANINGS = {
+  better: 'The difference is larger than chance makes it (p below 0.05), and the better way.',
+  worse: 'The difference is larger than chance makes it (p below 0.05), and the worse way.',
+  same: 'The difference is smaller than the margin that matters (test of equivalence).',
+  undecided: 'Neither a difference nor equality is shown: more seeds would tell.',
+  untested: 'A test needs two seeds or more that count for both runs.',
+  unsteady: 'Some seeds learnt and others did not: a mean describes neither.',
+  unfair: 'The runs differ in more than their subject, so a difference would mean nothing.',
+};
+const METRIC_MEANINGS = {
+  bits_per_byte: 'the loss in bits, divided by the bytes of the text: the same measure for every tokenizer; ',
+  perplexity: 'e to the loss: among how many tokens the model hesitates; ',
+};
 
 function metricCell(run, prefix = '') {
   const failed = run.seeds.filter(seed => seed.end === 'failed');
@@ -169,7 +182,8 @@ function verdictCell(run) {
   const versus = run.versus_baseline;
   if (!versus) return el('span', 'quiet', run.baseline ? '–' : 'baseline');
   const badge = set(el('span', `verdict ${versus.verdict}`, VERDICTS[versus.verdict] ?? versus.verdict),
-                    {'data-run': run.name, 'data-field': 'verdict', 'data-value': versus.verdict});
+                    {'data-run': run.name, 'data-field': 'verdict', 'data-value': versus.verdict,
+                     title: MEANINGS[versus.verdict] ?? ''});
   const cell = el('span', 'verdict-cell', badge);
   if (isNumber(versus.difference)) {
     const signed = value => (value > 0 ? '+' : value < 0 ? '−' : '±') + metricNumber(Math.abs(value));
@@ -208,13 +222,13 @@ function tableColumns() {
     }},
     {title: metric.label, value: run => run.metric?.mean ?? null, cell: metricCell, better: metric.better,
      mayWin: run => isBestIn(run, 'metric'),
-     hint: `${betterSide}; ± is half the 95 % interval of the mean over the seeds`},
+     hint: `${METRIC_MEANINGS[metric.key] ?? ''}${betterSide}; ± is half the 95 % interval of the mean over the seeds`},
     {title: VERDICT_TITLE, value: run => run.versus_baseline?.difference ?? null, cell: verdictCell,
      hint: 'Paired t-test over the seeds, p corrected by Holm\'s method'},
     own('parameters', 'parameters', '', 'lower'),
     own(`FLOPs / ${unit}`, 'flops_per_token', '', 'lower', 'Forward pass'),
     speed(`training ${unit}s/s`, 'train_tokens_per_second'),
-    speed('prefill tokens/s', 'prompt_tokens_per_second', 'Reading a prompt'),
+    speed('prefill tokens/s', 'prompt_tokens_per_second', 'Reading a prompt at once, before the first new token'),
     speed('decode tokens/s', 'decode_tokens_per_second', 'Decoding, token by token'),
     own('peak memory', 'peak_memory_bytes', 'B', 'lower', 'Memory of tensors during training'),
     number('training time', 'seconds', seedMean('seconds'), duration, 'lower', 'Mean over the seeds, with evaluation'),

@@ -131,9 +131,8 @@ std::string sizes(const Json& results) {
     rows.push_back({plain(text_at(variant, "name")), estimate_at(variant, "exponent", 4),
                     estimate_at(variant, "compute_ratio", 3)});
   auto text = fmt::format(
-      "## Sizes\n\nFits of {} = A · FLOPs^(-exponent) over the sizes and seeds, with 95 % "
-      "intervals. The compute is that for the same loss as the first variant, from lines with "
-      "the common exponent {}.",
+      "## Sizes\n\nFits of {} = A · FLOPs^(-exponent) over the sizes and seeds, with 95 % intervals. The "
+      "compute is that for the same loss as the first variant, from lines with the common exponent {}.",
       plain(text_at(fit, "loss")), estimate_at(fit, "exponent", 4));
   if (const auto p = number_at(fit, "p_equal_exponents"))
     text += fmt::format(" Equal exponents: {}.", p_text(*p));
@@ -184,8 +183,8 @@ std::string tuning(const Json& results, const MetricText& metric) {
     rows.push_back(std::move(row));
   }
   return fmt::format(
-      "## Tuning\n\nEach run chose its values by short trainings with {:g} % of the budget and other "
-      "seeds. {} of each candidate:\n\n{}\n",
+      "## Tuning\n\nEach run chose its values by short trainings with {:g} % of the budget and other seeds. "
+      "{} of each candidate:\n\n{}\n",
       100 * number_at(results["tuning"], "share").value_or(0), metric.label(), table(head, rows, 2));
 }
 

@@ -114,7 +114,9 @@ class ErrorCounts {
 
 class SpeechRecognition final : public Task {
  public:
-  using Task::Task;
+  SpeechRecognition(const Experiment& experiment, Vocabulary vocabulary,
+                    RowsBySplit<std::vector<Recording>> listed)
+      : Task(experiment, std::move(vocabulary)), listed_(std::move(listed)) {}
 
   ModelPurpose purpose() const override {
     return purpose_for(experiment(), tokenizer().vocab_size(), decoder_start(tokenizer().special()));
@@ -128,7 +130,8 @@ class SpeechRecognition final : public Task {
 
  private:
   std::unique_ptr<BatchSource> open(Split split) override {
-    auto recordings = read_recordings(experiment().data, split);
+    auto recordings = listed_.take(split);
+    read_headers(recordings, experiment().data.audio);
     std::vector<TokenIds> transcripts;
     for (const auto& recording : recordings) transcripts.push_back(encode(recording.text));
     recordings_[static_cast<size_t>(split)] = recordings;
@@ -150,6 +153,7 @@ class SpeechRecognition final : public Task {
     return ids;
   }
 
+  RowsBySplit<std::vector<Recording>> listed_;
   std::array<std::vector<Recording>, 3> recordings_;  // by Split, of those that are open
 };
 
@@ -232,12 +236,14 @@ std::vector<Sample> SpeechRecognition::samples(Model& model, const std::vector<s
 }
 
 std::unique_ptr<Task> make_speech_recognition(const Experiment& experiment, Vocabulary vocabulary) {
+  auto listed = listed_recordings(experiment.data);
   if (!vocabulary.tokenizer) {
-    const auto texts = read_transcripts(experiment.data, Split::train);
+    std::vector<std::string> texts;
+    for (const auto& recording : listed.of(Split::train)) texts.push_back(recording.text);
     const auto needed = uses_ctc(experiment) ? SpecialTokenSet::none : SpecialTokenSet::all;
     vocabulary.tokenizer = make_tokenizer_for(experiment.data.tokenizer, needed, reader_of({&texts}));
   }
-  return std::make_unique<SpeechRecognition>(experiment, std::move(vocabulary));
+  return std::make_unique<SpeechRecognition>(experiment, std::move(vocabulary), std::move(listed));
 }
 
 void validate_speech_recognition(const Experiment& experiment, const Complain& complain) {

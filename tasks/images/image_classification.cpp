@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include <fmt/format.h>
 #include <torch/types.h>
@@ -37,9 +38,9 @@ void describe(ConfigVisitor& v, ImageClassificationConfig& c) {
 
 class ImageClassification final : public Task {
  public:
-  ImageClassification(const Experiment& experiment, Vocabulary vocabulary,
+  ImageClassification(const Experiment& experiment, Vocabulary vocabulary, RowsBySplit<LabelledImages> images,
                       const std::vector<std::string>& notes)
-      : Task(experiment, std::move(vocabulary)) {
+      : Task(experiment, std::move(vocabulary)), images_(std::move(images)) {
     add_notes(notes);
   }
 
@@ -79,7 +80,7 @@ class ImageClassification final : public Task {
   Problem problem() const { return problem_; }
 
   std::unique_ptr<BatchSource> open(Split split) override {
-    auto images = read_images(experiment().data, split, problem());
+    auto images = images_.take(split);
     if (split == Split::train) add_notes(images.notes());
     auto targets = targets_of(images.labels(), labels(), problem(), experiment().data);
     if (split == Split::train && problem() == Problem::regression) set_mean_target(targets);
@@ -115,6 +116,7 @@ class ImageClassification final : public Task {
   }
 
   const Problem problem_ = problem_of(experiment());
+  RowsBySplit<LabelledImages> images_;
 };
 
 ImageInputs ImageClassification::read_inputs(const std::vector<std::string>& files) const {
@@ -164,7 +166,7 @@ std::vector<Sample> ImageClassification::samples(Model& model, const std::vector
     return result;
   }
   constexpr int64_t n_samples = 10;
-  const auto set = read_images(experiment().data, Split::valid, problem());
+  const auto set = images_.take(Split::valid);
   const int64_t n = std::min(n_samples, set.size());
   const auto rows = outputs(
       model, make_batch(n, [&](int64_t i) { return fitted(set.image(i), experiment().data.images); }));
@@ -180,24 +182,24 @@ std::vector<Sample> ImageClassification::samples(Model& model, const std::vector
 
 std::unique_ptr<Task> make_image_classification(const Experiment& experiment, Vocabulary vocabulary) {
   auto notes = notes_on_fit(experiment);
+  const auto problem = problem_of(experiment);
+  auto data = labelled_images(experiment.data, problem);
   if (vocabulary.labels.empty() || !vocabulary.pixels) {
-    const auto problem = problem_of(experiment);
-    const auto images = read_images(experiment.data, Split::train, problem);
+    const auto& images = data.of(Split::train);
     if (vocabulary.labels.empty()) {
       auto fields = images.labels();
       // A label may stand only in the rows that are for validation.
       if (problem == Problem::multi_label && is_shared(experiment.data, Split::valid))
-        std::ranges::move(read_images(experiment.data, Split::valid, problem).labels(),
-                          std::back_inserter(fields));
+        std::ranges::move(data.of(Split::valid).labels(), std::back_inserter(fields));
       vocabulary.labels = label_names(fields, problem, experiment.data);
     }
     if (!vocabulary.pixels) {
-      vocabulary.pixels =
-          measure_training_pixels(images.size(), [&](int64_t index) { return images.image(index); }, notes);
+      vocabulary.pixels = measure_training_pixels(
+          images.size(), [&](int64_t index) { return images.image(index); }, notes);
     }
   }
   require_n_classes(experiment.task.as<ImageClassificationConfig>().n_classes, vocabulary);
-  return std::make_unique<ImageClassification>(experiment, std::move(vocabulary), notes);
+  return std::make_unique<ImageClassification>(experiment, std::move(vocabulary), std::move(data), notes);
 }
 
 void validate_image_classification(const Experiment& experiment, const Complain& complain) {

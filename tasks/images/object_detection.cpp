@@ -4,6 +4,8 @@
 #include <array>
 #include <functional>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <torch/types.h>
@@ -81,8 +83,9 @@ Box in_picture(const double* shares, const ImageShape& picture) {
 
 class ObjectDetection final : public Task {
  public:
-  ObjectDetection(const Experiment& experiment, Vocabulary vocabulary, const std::vector<std::string>& notes)
-      : Task(experiment, std::move(vocabulary)) {
+  ObjectDetection(const Experiment& experiment, Vocabulary vocabulary, RowsBySplit<AnnotatedImages> images,
+                  const std::vector<std::string>& notes)
+      : Task(experiment, std::move(vocabulary)), images_(std::move(images)) {
     add_notes(notes);
   }
 
@@ -102,8 +105,7 @@ class ObjectDetection final : public Task {
   /// The pictures of a split, read once.
   const std::shared_ptr<const AnnotatedImages>& pictures(Split split) {
     auto& set = sets_[static_cast<size_t>(split)];
-    if (!set)
-      set = std::make_shared<const AnnotatedImages>(read_marked_images(experiment().data, split, labels()));
+    if (!set) set = std::make_shared<const AnnotatedImages>(images_.take(split));
     return set;
   }
 
@@ -120,6 +122,7 @@ class ObjectDetection final : public Task {
   ImageInputs input_of(const std::vector<Image>& pictures) const;
   Prediction predict_one(Model& model, const std::string& name, const ImageInputs& input) const;
 
+  RowsBySplit<AnnotatedImages> images_;
   std::array<std::shared_ptr<const AnnotatedImages>, 3> sets_;  // by Split
 };
 
@@ -309,15 +312,20 @@ std::vector<Sample> ObjectDetection::samples(Model& model, const std::vector<std
 }
 
 std::unique_ptr<Task> make_object_detection(const Experiment& experiment, Vocabulary vocabulary) {
-  if (vocabulary.labels.empty()) vocabulary.labels = categories_of(experiment.data, Split::train);
+  std::vector<DescribedPictures> descriptions;
+  if (vocabulary.labels.empty()) {
+    descriptions = read_descriptions(experiment.data, Split::train);
+    vocabulary.labels = categories_of(descriptions);
+  }
+  auto data = marked_images(experiment.data, vocabulary.labels, std::move(descriptions));
   std::vector<std::string> notes;
   if (!vocabulary.pixels) {
-    const auto images = read_marked_images(experiment.data, Split::train, vocabulary.labels);
-    vocabulary.pixels =
-        measure_training_pixels(images.size(), [&](int64_t index) { return images.image(index); }, notes);
+    const auto& images = data.of(Split::train);
+    vocabulary.pixels = measure_training_pixels(
+        images.size(), [&](int64_t index) { return images.image(index); }, notes);
   }
   require_n_classes(config_of(experiment).n_classes, vocabulary);
-  return std::make_unique<ObjectDetection>(experiment, std::move(vocabulary), notes);
+  return std::make_unique<ObjectDetection>(experiment, std::move(vocabulary), std::move(data), notes);
 }
 
 void validate_object_detection(const Experiment& experiment, const Complain& complain) {

@@ -51,7 +51,7 @@ class ClassificationByHead final : public TextClassifier {
 
  private:
   std::unique_ptr<BatchSource> open(Split split) override {
-    const auto rows = read_labelled(experiment().data, split, problem());
+    const auto rows = take_rows(split);
     auto texts = tokenize(rows.texts, tokenizer(), RowEnding::bare);
     auto seconds = tokenize(rows.pairs, tokenizer(), RowEnding::bare);
     note_length(texts, seconds, split);
@@ -131,8 +131,9 @@ class ClassificationByHead final : public TextClassifier {
 
 }  // namespace
 
-std::unique_ptr<Task> classification_by_head(const Experiment& experiment, Vocabulary vocabulary) {
-  return std::make_unique<ClassificationByHead>(experiment, std::move(vocabulary));
+std::unique_ptr<Task> classification_by_head(const Experiment& experiment, Vocabulary vocabulary,
+                                             RowsBySplit<LabelledTexts> rows) {
+  return std::make_unique<ClassificationByHead>(experiment, std::move(vocabulary), std::move(rows));
 }
 
 }  // namespace zoo

@@ -31,7 +31,7 @@ class ClassificationByText final : public TextClassifier {
 
   Metrics evaluate(Model& model, Split split, const EvaluationOptions& options) override {
     Metrics metrics = loss_metrics(score(model, batches(split), options));
-    const auto rows = read_labelled(experiment().data, split);
+    const auto rows = take_rows(split);
     auto n_rows = static_cast<int64_t>(rows.texts.size());
     if (options.max_batches) n_rows = n_rows_of(batches(split), *options.max_batches);
     const int64_t begin = n_rows * options.rank() / options.n_processes(),
@@ -48,7 +48,7 @@ class ClassificationByText final : public TextClassifier {
 
  private:
   std::unique_ptr<BatchSource> open(Split split) override {
-    const auto rows = read_labelled(experiment().data, split);
+    const auto rows = take_rows(split);
     targets(rows);  // an unknown label is an error here too
     const int64_t length = experiment().data.sequence_length;
     auto texts = tokenize(rows.texts, tokenizer(), RowEnding::bare);
@@ -73,8 +73,9 @@ class ClassificationByText final : public TextClassifier {
 
 }  // namespace
 
-std::unique_ptr<Task> classification_by_text(const Experiment& experiment, Vocabulary vocabulary) {
-  return std::make_unique<ClassificationByText>(experiment, std::move(vocabulary));
+std::unique_ptr<Task> classification_by_text(const Experiment& experiment, Vocabulary vocabulary,
+                                             RowsBySplit<LabelledTexts> rows) {
+  return std::make_unique<ClassificationByText>(experiment, std::move(vocabulary), std::move(rows));
 }
 
 }  // namespace zoo

@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 #include <numbers>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -15,7 +17,8 @@
 #include "tasks/text/text_tasks.h"
 #include "text/batches/text_batches.h"
 #include "text/conversations.h"
-#include "tokenizers/tokenize.h"
+#include "text/corpus.h"
+#include "text/token_streams.h"
 
 namespace zoo {
 namespace {
@@ -45,7 +48,10 @@ size_t words_in(std::string_view document) {
 
 class LanguageModeling final : public Task {
  public:
-  using Task::Task;
+  LanguageModeling(const Experiment& experiment, Vocabulary vocabulary, Corpus corpus)
+      : Task(experiment, std::move(vocabulary)), corpus_(std::move(corpus)) {}
+
+  std::string hash_of_data() const override { return corpus_.hash_of_data(); }
 
   ModelPurpose purpose() const override {
     return {.head = HeadKind::language_modeling,
@@ -98,19 +104,12 @@ class LanguageModeling final : public Task {
   std::unique_ptr<BatchSource> open(Split split) override {
     const auto& data = experiment().data;
     if (data.chat) return open_conversations(split);
-    const auto documents = reader_of(data, split);
-    auto stream = tokenize(documents, tokenizer(), RowEnding::end_of_sequence);
-    size_t bytes = 0, words = 0;
-    int64_t row = 0;
-    documents([&](std::string_view document) {
-      const int64_t begin = stream.row_begin(row);
-      bytes += predicted_bytes(tokenizer(), stream, begin, begin + stream.row_length(row), document);
-      words += words_in(document);
-      ++row;
+    auto stream = streams_.take(split, tokenizer(), [&](std::string_view document, Split of) {
+      auto& size = sizes_[static_cast<size_t>(of)];
+      size.documents.push_back(document.size());
+      size.words += words_in(document);
     });
-    const auto tokens = static_cast<double>(std::max<int64_t>(stream.n_tokens(), 1));
-    bytes_per_token_[static_cast<size_t>(split)] = static_cast<double>(bytes) / tokens;
-    words_per_token_[static_cast<size_t>(split)] = static_cast<double>(words) / tokens;
+    note_size(split, stream);
     if (split == Split::valid) valid_ = stream;
     if (has_encoder(experiment())) {
       const int64_t prefix = data.prefix_length.value_or(std::max<int64_t>(data.sequence_length / 2, 1));
@@ -129,10 +128,23 @@ class LanguageModeling final : public Task {
                                      infilling);
   }
 
+  void note_size(Split split, const TokenStore& stream) {
+    const auto size = std::exchange(sizes_[static_cast<size_t>(split)], {});
+    size_t bytes = 0;
+    for (int64_t row = 0; row < stream.n_rows(); ++row) {
+      const int64_t begin = stream.row_begin(row);
+      bytes += predicted_bytes(tokenizer(), stream, begin, begin + stream.row_length(row),
+                               size.documents[static_cast<size_t>(row)]);
+    }
+    const auto tokens = static_cast<double>(std::max<int64_t>(stream.n_tokens(), 1));
+    bytes_per_token_[static_cast<size_t>(split)] = static_cast<double>(bytes) / tokens;
+    words_per_token_[static_cast<size_t>(split)] = static_cast<double>(size.words) / tokens;
+  }
+
   std::unique_ptr<BatchSource> open_conversations(Split split) {
     const auto& data = experiment().data;
     auto [tokens, answers, answer_tokens, answer_bytes, n_without_answer] =
-        tokenize_conversations(data, split, tokenizer());
+        tokenize_conversations(corpus_, split, tokenizer());
     const int64_t n = tokens.n_rows() + n_without_answer;
     // What follows the last token that is read is predicted, too.
     for (int64_t i = 0; i < answers.n_rows(); ++i)
@@ -148,6 +160,7 @@ class LanguageModeling final : public Task {
     bytes_per_token_[static_cast<size_t>(split)] =
         static_cast<double>(answer_bytes) / static_cast<double>(std::max<int64_t>(answer_tokens, 1));
     if (split == Split::valid) {
+      corpus_.release();
       valid_ = tokens;
       valid_answer_ = answers.row(0).front();
     }
@@ -155,20 +168,27 @@ class LanguageModeling final : public Task {
                           batch_options(split));
   }
 
+  Corpus corpus_;
+  TokenStreams streams_{corpus_};
+  struct Size {
+    std::vector<size_t> documents;  // bytes of each
+    size_t words = 0;
+  };
+  std::array<Size, 3> sizes_;                                    // by Split, of those that are being read
   std::array<double, 3> bytes_per_token_{}, words_per_token_{};  // by Split
   TokenStore valid_;
   int64_t valid_answer_ = 0;  // of conversations: where the first answer of the first one begins
 };
 
 std::unique_ptr<Task> make_language_modeling(const Experiment& experiment, Vocabulary vocabulary) {
+  Corpus corpus(experiment.data);
   if (!vocabulary.tokenizer) {
     const auto needed = experiment.data.fill_in_the_middle > 0 ? SpecialTokenSet::infilling
                         : needs_special_tokens(experiment)     ? SpecialTokenSet::all
                                                                : SpecialTokenSet::none;
-    vocabulary.tokenizer =
-        make_tokenizer_for(experiment.data.tokenizer, needed, reader_of(experiment.data, Split::train));
+    vocabulary.tokenizer = make_tokenizer_for(experiment.data.tokenizer, needed, corpus.reader(Split::train));
   }
-  return std::make_unique<LanguageModeling>(experiment, std::move(vocabulary));
+  return std::make_unique<LanguageModeling>(experiment, std::move(vocabulary), std::move(corpus));
 }
 
 void validate_language_modeling(const Experiment& experiment, const Complain& complain) {

@@ -2,6 +2,7 @@
 // Only what can be known is predicted, so accuracies say what a model can remember.
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 #include <torch/types.h>
@@ -21,14 +22,17 @@ namespace zoo {
 namespace {
 
 /// Each line is a text, unless the configuration says otherwise.
-std::vector<std::string> texts_of(DataConfig data, Split split) {
+Corpus corpus_of(DataConfig data) {
   if (data.documents == DocumentSplit::none) data.documents = DocumentSplit::line;
-  return read_documents(data, split);
+  return Corpus(std::move(data));
 }
 
 class MarkedTokens final : public Task {
  public:
-  using Task::Task;
+  MarkedTokens(const Experiment& experiment, Vocabulary vocabulary, Corpus corpus)
+      : Task(experiment, std::move(vocabulary)), corpus_(std::move(corpus)) {}
+
+  std::string hash_of_data() const override { return corpus_.hash_of_data(); }
 
   ModelPurpose purpose() const override {
     return {.head = HeadKind::language_modeling,
@@ -52,7 +56,7 @@ class MarkedTokens final : public Task {
   /// The marked tokens of some texts, as the model and as the texts have them.
   std::vector<Sample> samples(Model& model, const std::vector<std::string>& inputs) override {
     constexpr size_t n_samples = 5;
-    auto texts = inputs.empty() ? texts_of(experiment().data, Split::valid) : inputs;
+    auto texts = inputs.empty() ? corpus_.texts(Split::valid) : inputs;
     texts.resize(std::min(n_samples, texts.size()));
     const InferenceScope scope(model);
     std::vector<Sample> samples;
@@ -73,7 +77,7 @@ class MarkedTokens final : public Task {
 
  private:
   std::unique_ptr<BatchSource> open(Split split) override {
-    return source_of(texts_of(experiment().data, split), batch_options(split));
+    return source_of(corpus_.texts(split), batch_options(split));
   }
 
   std::unique_ptr<BatchSource> source_of(const std::vector<std::string>& texts,
@@ -89,15 +93,17 @@ class MarkedTokens final : public Task {
     return marked_token_batches(tokenize(texts, tokenizer(), RowEnding::bare), mark.front(),
                                 data.sequence_length, tokenizer().special(), options);
   }
+
+  Corpus corpus_;
 };
 
 std::unique_ptr<Task> make_marked_tokens(const Experiment& experiment, Vocabulary vocabulary) {
+  auto corpus = corpus_of(experiment.data);
   if (!vocabulary.tokenizer) {
-    const auto texts = texts_of(experiment.data, Split::train);
     vocabulary.tokenizer =
-        make_tokenizer_for(experiment.data.tokenizer, SpecialTokenSet::all, reader_of({&texts}));
+        make_tokenizer_for(experiment.data.tokenizer, SpecialTokenSet::all, corpus.reader(Split::train));
   }
-  return std::make_unique<MarkedTokens>(experiment, std::move(vocabulary));
+  return std::make_unique<MarkedTokens>(experiment, std::move(vocabulary), std::move(corpus));
 }
 
 void validate_marked_tokens(const Experiment& experiment, const Complain& complain) {

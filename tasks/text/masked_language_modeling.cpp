@@ -12,14 +12,18 @@
 #include "tasks/task_checks.h"
 #include "tasks/text/text_tasks.h"
 #include "text/batches/text_batches.h"
-#include "tokenizers/tokenize.h"
+#include "text/corpus.h"
+#include "text/token_streams.h"
 
 namespace zoo {
 namespace {
 
 class MaskedLanguageModeling final : public Task {
  public:
-  using Task::Task;
+  MaskedLanguageModeling(const Experiment& experiment, Vocabulary vocabulary, Corpus corpus)
+      : Task(experiment, std::move(vocabulary)), corpus_(std::move(corpus)) {}
+
+  std::string hash_of_data() const override { return corpus_.hash_of_data(); }
 
   ModelPurpose purpose() const override {
     return {.head = HeadKind::masked_language_modeling, .vocab_size = tokenizer().vocab_size()};
@@ -84,20 +88,24 @@ class MaskedLanguageModeling final : public Task {
 
   std::unique_ptr<BatchSource> open(Split split) override {
     const auto& data = experiment().data;
-    auto stream = tokenize(reader_of(data, split), tokenizer(), RowEnding::end_of_sequence);
+    auto stream = streams_.take(split, tokenizer());
     const MaskingOptions masking{
         .probability = data.mask_probability, .replace = data.mask_replace, .random = data.mask_random};
     return masked_language_modeling_batches(std::move(stream), data.sequence_length, tokenizer().special(),
                                             tokenizer().vocab_size(), masking, batch_options(split));
   }
+
+  Corpus corpus_;
+  TokenStreams streams_{corpus_};
 };
 
 std::unique_ptr<Task> make_masked_language_modeling(const Experiment& experiment, Vocabulary vocabulary) {
+  Corpus corpus(experiment.data);
   if (!vocabulary.tokenizer) {
-    vocabulary.tokenizer = make_tokenizer_for(experiment.data.tokenizer, SpecialTokenSet::all,
-                                              reader_of(experiment.data, Split::train));
+    vocabulary.tokenizer =
+        make_tokenizer_for(experiment.data.tokenizer, SpecialTokenSet::all, corpus.reader(Split::train));
   }
-  return std::make_unique<MaskedLanguageModeling>(experiment, std::move(vocabulary));
+  return std::make_unique<MaskedLanguageModeling>(experiment, std::move(vocabulary), std::move(corpus));
 }
 
 void validate_masked_language_modeling(const Experiment& experiment, const Complain& complain) {

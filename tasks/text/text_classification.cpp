@@ -13,21 +13,21 @@
 #include "tasks/task_checks.h"
 #include "tasks/text/text_classifier.h"
 #include "tasks/text/text_tasks.h"
-#include "text/corpus.h"
+#include "text/text_rows.h"
 
 namespace zoo {
 namespace {
 
 std::unique_ptr<Task> make_text_classification(const Experiment& experiment, Vocabulary vocabulary) {
   const bool as_text = class_answer(experiment) == ClassAnswer::text;
+  const auto problem = problem_of(experiment);
+  auto data = labelled_texts(experiment.data, problem);
   if (!vocabulary.tokenizer || vocabulary.labels.empty()) {
-    const auto problem = problem_of(experiment);
-    const auto rows = read_labelled(experiment.data, Split::train, problem);
+    const auto& rows = data.of(Split::train);
     auto fields = rows.labels;
     // A label may stand only in the rows that are for validation.
     if (is_shared(experiment.data, Split::valid))
-      std::ranges::move(read_labelled(experiment.data, Split::valid, problem).labels,
-                        std::back_inserter(fields));
+      std::ranges::copy(data.of(Split::valid).labels, std::back_inserter(fields));
     vocabulary.labels = label_names(fields, problem, experiment.data);
     // An encoder-decoder needs the tokens of the labels, because it writes them. The other families have the
     // same tokens, so that the families are comparable.
@@ -36,8 +36,8 @@ std::unique_ptr<Task> make_text_classification(const Experiment& experiment, Voc
                                                 reader_of({&rows.texts, &rows.pairs, &vocabulary.labels}));
     }
   }
-  return as_text ? classification_by_text(experiment, std::move(vocabulary))
-                 : classification_by_head(experiment, std::move(vocabulary));
+  return as_text ? classification_by_text(experiment, std::move(vocabulary), std::move(data))
+                 : classification_by_head(experiment, std::move(vocabulary), std::move(data));
 }
 
 void validate_text_classification(const Experiment& experiment, const Complain& complain) {

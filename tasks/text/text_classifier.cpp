@@ -128,7 +128,7 @@ std::vector<Sample> TextClassifier::samples(Model& model, const std::vector<std:
   TextInputs shown = split_at_tabs(inputs, pairs());
   std::vector<std::string> references;
   if (inputs.empty()) {
-    const auto rows = read_labelled(experiment().data, Split::valid, problem());
+    const auto rows = take_rows(Split::valid);
     for (size_t i = 0; i < std::min(n_samples, rows.texts.size()); ++i) {
       shown.texts.push_back(rows.texts[i]);
       if (!rows.pairs.empty()) shown.seconds.emplace_back(rows.pairs[i]);

@@ -7,13 +7,14 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <torch/types.h>
 
 #include "tasks/problem.h"
 #include "tasks/task.h"
-#include "text/corpus.h"
+#include "text/text_rows.h"
 #include "tokenizers/token_store.h"
 #include "tokenizers/tokenizer.h"
 
@@ -21,7 +22,8 @@ namespace zoo {
 
 class TextClassifier : public Task {
  public:
-  using Task::Task;
+  TextClassifier(const Experiment& experiment, Vocabulary vocabulary, RowsBySplit<LabelledTexts> rows)
+      : Task(experiment, std::move(vocabulary)), rows_(std::move(rows)) {}
 
   std::vector<Prediction> predict(Model& model, const std::vector<std::string>& inputs,
                                   const PredictOptions& options) override;
@@ -31,6 +33,8 @@ class TextClassifier : public Task {
   const std::vector<std::string>& labels() const { return vocabulary().labels; }
   Problem problem() const { return problem_; }
 
+  /// The rows of a split, which are not kept.
+  LabelledTexts take_rows(Split split) { return rows_.take(split); }
   /// What is right for each row, as targets_of().
   torch::Tensor targets(const LabelledTexts& rows) const;
 
@@ -67,12 +71,15 @@ class TextClassifier : public Task {
   TokenIds encode_text(const std::string& text) const;
 
   const Problem problem_ = problem_of(experiment());
+  RowsBySplit<LabelledTexts> rows_;
 };
 
 /// Classifies with a head on the encoder's class token, or on the last token of the other families.
-std::unique_ptr<Task> classification_by_head(const Experiment& experiment, Vocabulary vocabulary);
+std::unique_ptr<Task> classification_by_head(const Experiment& experiment, Vocabulary vocabulary,
+                                             RowsBySplit<LabelledTexts> rows);
 /// Classifies with an encoder-decoder that reads the text and writes the name of the class. The answer is the
 /// class whose name is most likely under the model.
-std::unique_ptr<Task> classification_by_text(const Experiment& experiment, Vocabulary vocabulary);
+std::unique_ptr<Task> classification_by_text(const Experiment& experiment, Vocabulary vocabulary,
+                                             RowsBySplit<LabelledTexts> rows);
 
 }  // namespace zoo

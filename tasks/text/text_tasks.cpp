@@ -33,9 +33,9 @@ std::shared_ptr<const Tokenizer> make_tokenizer_for(const TokenizerConfig& confi
 }
 
 size_t predicted_bytes(const Tokenizer& tokenizer, const TokenStore& store, int64_t begin, int64_t end,
-                       std::string_view text) {
+                       size_t text_bytes) {
   const int64_t unk = tokenizer.special().unk;
-  if (tokenizer.keeps_text() && (unk < 0 || !has_token(store, begin, end, unk))) return text.size();
+  if (tokenizer.keeps_text() && (unk < 0 || !has_token(store, begin, end, unk))) return text_bytes;
   const auto decoded_bytes = [&](int64_t from, int64_t to) {
     TokenIds known = store.slice(from, to);
     std::erase(known, unk);
@@ -76,7 +76,8 @@ std::string as_line(std::string_view text) {
     text.remove_prefix(*bad + 1);
   }
   line += text;
-  std::ranges::replace_if(line, [](char c) { return c == '\n' || c == '\r'; }, ' ');
+  std::ranges::replace_if(
+      line, [](char c) { return c == '\n' || c == '\r'; }, ' ');
   return line;
 }
 

@@ -17,11 +17,11 @@ namespace zoo {
 std::shared_ptr<const Tokenizer> make_tokenizer_for(const TokenizerConfig& config, SpecialTokenSet needed,
                                                     const TextReader& corpus);
 
-/// How many bytes of `text` a model predicts when it predicts the tokens `begin` … `end` (excluded) of
-/// `store`, which encode the text. Only bytes that decode() gives back count, so characters that became unk
-/// do not.
+/// How many bytes of a text of `text_bytes` a model predicts when it predicts the tokens `begin` … `end`
+/// (excluded) of `store`, which encode the text. Only bytes that decode() gives back count, so characters
+/// that became unk do not.
 size_t predicted_bytes(const Tokenizer& tokenizer, const TokenStore& store, int64_t begin, int64_t end,
-                       std::string_view text);
+                       size_t text_bytes);
 
 /// The key of bits per predicted_bytes(): "bits_per_byte", or "bits_per_decoded_byte" if the tokenizer
 /// changes texts.

@@ -5,6 +5,7 @@
 #include <array>
 #include <numbers>
 #include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -16,7 +17,7 @@
 #include "tasks/text/text_tasks.h"
 #include "tasks/text/translation.h"
 #include "text/batches/text_batches.h"
-#include "text/corpus.h"
+#include "text/text_rows.h"
 #include "tokenizers/tokenize.h"
 
 namespace zoo {
@@ -24,7 +25,8 @@ namespace {
 
 class TextToText final : public Task {
  public:
-  using Task::Task;
+  TextToText(const Experiment& experiment, Vocabulary vocabulary, RowsBySplit<ParallelTexts> pairs)
+      : Task(experiment, std::move(vocabulary)), pairs_(std::move(pairs)) {}
 
   ModelPurpose purpose() const override {
     return {.head = HeadKind::language_modeling,
@@ -56,7 +58,7 @@ class TextToText final : public Task {
     constexpr size_t n_samples = 4;
     ParallelTexts pairs;
     if (inputs.empty()) {
-      pairs = read_parallel(experiment().data, Split::valid);
+      pairs = parallel_texts(experiment().data).take(Split::valid);
       pairs.source.resize(std::min(n_samples, pairs.source.size()));
     } else {
       pairs.source = inputs;
@@ -75,7 +77,7 @@ class TextToText final : public Task {
  private:
   std::unique_ptr<BatchSource> open(Split split) override {
     const auto& data = experiment().data;
-    const auto pairs = read_parallel(data, split);
+    const auto pairs = pairs_.take(split);
     const auto target = tokenize(pairs.target, tokenizer(), RowEnding::bare);
     const int64_t target_length = data.target_length.value_or(data.sequence_length);
     double bytes = 0, targets = 0;
@@ -85,7 +87,7 @@ class TextToText final : public Task {
       const int64_t begin = target.row_begin(i), kept = std::min(n, target_length - 1);  // without eos
       const auto text = whole ? pairs.target[static_cast<size_t>(i)]
                               : tokenizer().decode(target.slice(begin, begin + kept));
-      const auto size = predicted_bytes(tokenizer(), target, begin, begin + kept, text);
+      const auto size = predicted_bytes(tokenizer(), target, begin, begin + kept, text.size());
       bytes += static_cast<double>(size + 1);  // with its line end
       targets += static_cast<double>(kept + 1);
     }
@@ -102,16 +104,18 @@ class TextToText final : public Task {
                                 batch_options(split));
   }
 
+  RowsBySplit<ParallelTexts> pairs_;
   std::array<double, 3> bytes_per_target_{};  // by Split
 };
 
 std::unique_ptr<Task> make_text_to_text(const Experiment& experiment, Vocabulary vocabulary) {
+  auto rows = parallel_texts(experiment.data);
   if (!vocabulary.tokenizer) {
-    const auto pairs = read_parallel(experiment.data, Split::train);
+    const auto& pairs = rows.of(Split::train);
     vocabulary.tokenizer = make_tokenizer_for(experiment.data.tokenizer, SpecialTokenSet::all,
                                               reader_of({&pairs.source, &pairs.target}));
   }
-  return std::make_unique<TextToText>(experiment, std::move(vocabulary));
+  return std::make_unique<TextToText>(experiment, std::move(vocabulary), std::move(rows));
 }
 
 void validate_text_to_text(const Experiment& experiment, const Complain& complain) {

@@ -6,12 +6,14 @@
 #include <iterator>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 
 #include <fmt/format.h>
 #include <torch/types.h>
 
 #include "base/error.h"
 #include "data/epoch_plan.h"
+#include "data/text_files.h"
 #include "generation/prompt.h"
 #include "models/families/families.h"
 #include "models/inference_scope.h"
@@ -39,7 +41,8 @@ void describe(ConfigVisitor& v, TokenClassificationConfig& c) { describe_problem
 
 class TokenClassification final : public Task {
  public:
-  using Task::Task;
+  TokenClassification(const Experiment& experiment, Vocabulary vocabulary, RowsBySplit<TaggedRows> rows)
+      : Task(experiment, std::move(vocabulary)), rows_(std::move(rows)) {}
 
   ModelPurpose purpose() const override {
     return {.head = HeadKind::token_classification,
@@ -105,6 +108,7 @@ class TokenClassification final : public Task {
                           Split split, const EvaluationOptions& options, Metrics& metrics);
 
   const Problem problem_ = problem_of(experiment());
+  RowsBySplit<TaggedRows> rows_;
 };
 
 std::unique_ptr<BatchSource> TokenClassification::open(Split split) {
@@ -113,7 +117,7 @@ std::unique_ptr<BatchSource> TokenClassification::open(Split split) {
   UnitEncoder encode(tokenizer());
   std::vector<TokensWithClasses> rows;
   int64_t n_cut = 0;
-  const auto texts = read_tagged(experiment().data, split, labels(), problem());
+  const auto texts = with_units(rows_.take(split), experiment().data, labels(), problem());
   for (const auto& text : texts) {
     auto aligned = aligned_tokens(encode, text.text, text.unit);
     n_cut += aligned.cut ? 1 : 0;
@@ -280,14 +284,16 @@ std::vector<Sample> TokenClassification::samples(Model& model, const std::vector
 }
 
 std::unique_ptr<Task> make_token_classification(const Experiment& experiment, Vocabulary vocabulary) {
+  const auto problem = problem_of(experiment);
+  auto data = tagged_rows(experiment.data, problem);
   if (!vocabulary.tokenizer || vocabulary.labels.empty()) {
-    const auto problem = problem_of(experiment);
-    const auto rows = read_tagged(experiment.data, Split::train, vocabulary.labels, problem);
+    const auto rows = with_units(data.of(Split::train), experiment.data, vocabulary.labels, problem);
     if (vocabulary.labels.empty()) {
       auto all = rows;
       // A label may stand only in the rows that are for validation.
       if (is_shared(experiment.data, Split::valid))
-        std::ranges::move(read_tagged(experiment.data, Split::valid, {}, problem), std::back_inserter(all));
+        std::ranges::move(with_units(data.of(Split::valid), experiment.data, {}, problem),
+                          std::back_inserter(all));
       vocabulary.labels = classes_of(all, problem, experiment.data.label_separator);
     }
     if (!vocabulary.tokenizer) {
@@ -297,7 +303,7 @@ std::unique_ptr<Task> make_token_classification(const Experiment& experiment, Vo
           make_tokenizer_for(experiment.data.tokenizer, SpecialTokenSet::all, reader_of({&texts}));
     }
   }
-  return std::make_unique<TokenClassification>(experiment, std::move(vocabulary));
+  return std::make_unique<TokenClassification>(experiment, std::move(vocabulary), std::move(data));
 }
 
 void validate_token_classification(const Experiment& experiment, const Complain& complain) {

@@ -52,7 +52,7 @@ std::vector<std::string> translate(Model& model, const Task& task, const std::ve
 }
 
 Translations translate(Model& model, const Task& task, Split split, const TranslateOptions& options) {
-  auto pairs = read_parallel(task.experiment().data, split);
+  auto pairs = parallel_texts(task.experiment().data).take(split);
   auto outputs = translate(model, task, pairs.source, options);
   return {.sources = std::move(pairs.source),
           .outputs = std::move(outputs),

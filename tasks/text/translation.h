@@ -10,7 +10,7 @@
 #include "io/metrics_log.h"
 #include "models/model.h"
 #include "tasks/task.h"
-#include "text/corpus.h"
+#include "text/text_rows.h"
 
 namespace zoo {
 
@@ -34,8 +34,8 @@ struct Translations {
 std::vector<std::string> translate(Model& model, const Task& task, const std::vector<std::string>& sources,
                                    const TranslateOptions& options = {});
 
-/// The same for the pairs of a split, see read_parallel(). The task must be text_to_text. Also throws
-/// DataError as read_parallel().
+/// The same for the pairs of a split, see parallel_texts(). The task must be text_to_text. Also throws
+/// DataError as parallel_texts().
 Translations translate(Model& model, const Task& task, Split split, const TranslateOptions& options = {});
 
 /// The metrics `bleu` and `chrf`, see text_metrics.h.

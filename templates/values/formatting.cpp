@@ -58,18 +58,9 @@ std::string grouped(std::string digits, char separator) {
 
 std::string magnitude(int64_t number, char type) {
   const uint64_t value = number < 0 ? 0 - static_cast<uint64_t>(number) : static_cast<uint64_t>(number);
-  switch (type) {
-    case 'x':
-      return fmt::format("{:x}", value);
-    case 'X':
-      return fmt::format("{:X}", value);
-    case 'o':
-      return fmt::format("{:o}", value);
-    case 'b':
-      return fmt::format("{:b}", value);
-    default:
-      return std::to_string(value);
-  }
+  constexpr std::string_view bases = "xXob";
+  if (bases.find(type) == bases.npos) return std::to_string(value);
+  return fmt::format(fmt::runtime(fmt::format("{{:{}}}", type)), value);
 }
 
 std::string real_digits(double number, char type, int64_t precision) {
@@ -201,55 +192,38 @@ class PercentFormat {
   }
 
   std::string field_text(const Place& place, const Value& value) {
-    switch (place.type) {
-      case 's':
-      case 'r': {
-        auto text = place.type == 's' ? str(budget_, value) : repr(budget_, value);
-        if (!place.precision) return text;
-        return text.substr(0, byte_of_code_point(text, static_cast<size_t>(*place.precision)));
-      }
-      case 'd':
-      case 'i':
-      case 'u':
-      case 'x':
-      case 'X':
-      case 'o': {
-        const bool is_decimal = place.type == 'd' || place.type == 'i' || place.type == 'u';
-        auto whole = value.as_integer();
-        if (const auto* real = value.as<double>(); real && is_decimal && std::fabs(*real) < 9e18)
-          whole = static_cast<int64_t>(*real);
-        if (!whole) {
-          require_defined(value);
-          throw Problem(fmt::format("%{}: a number is expected, not {}", place.type, type_name(value)));
-        }
-        auto digits = magnitude(*whole, place.type);
-        const auto wanted = static_cast<size_t>(place.precision.value_or(0));
-        if (digits.size() < wanted) digits.insert(0, wanted - digits.size(), '0');
-        if (place.alternate && !is_decimal) digits.insert(0, std::string("0") + place.type);
-        return with_sign(*whole < 0, place.sign, digits);
-      }
-      case 'e':
-      case 'E':
-      case 'f':
-      case 'F':
-      case 'g':
-      case 'G': {
-        const auto real = value.as_number();
-        if (!real) {
-          require_defined(value);
-          throw Problem(fmt::format("%{}: a number is expected, not {}", place.type, type_name(value)));
-        }
-        return with_sign(std::signbit(*real), place.sign,
-                         real_digits(*real, place.type, place.precision.value_or(6)));
-      }
-      case 'c': {
-        const auto* const text = value.as_text();
-        if (text && count_code_points(*text) == 1) return *text;
-        throw Problem("%c: one character is expected");
-      }
-      default:
-        throw Problem(fmt::format("%: the type '{}' is not supported", place.type));
+    const auto is_one_of = [&](std::string_view types) { return types.find(place.type) != types.npos; };
+    const auto refuse = [&] {
+      require_defined(value);
+      throw Problem(fmt::format("%{}: a number is expected, not {}", place.type, type_name(value)));
+    };
+    if (is_one_of("sr")) {
+      auto text = place.type == 's' ? str(budget_, value) : repr(budget_, value);
+      if (!place.precision) return text;
+      return text.substr(0, byte_of_code_point(text, static_cast<size_t>(*place.precision)));
     }
+    if (is_one_of("diuxXo")) {
+      const bool is_decimal = is_one_of("diu");
+      auto whole = value.as_integer();
+      if (const auto* real = value.as<double>(); real && is_decimal && std::fabs(*real) < 9e18)
+        whole = static_cast<int64_t>(*real);
+      if (!whole) refuse();
+      auto digits = magnitude(*whole, place.type);
+      const auto wanted = static_cast<size_t>(place.precision.value_or(0));
+      if (digits.size() < wanted) digits.insert(0, wanted - digits.size(), '0');
+      if (place.alternate && !is_decimal) digits.insert(0, std::string("0") + place.type);
+      return with_sign(*whole < 0, place.sign, digits);
+    }
+    if (is_one_of("eEfFgG")) {
+      const auto real = value.as_number();
+      if (!real) refuse();
+      return with_sign(std::signbit(*real), place.sign,
+                       real_digits(*real, place.type, place.precision.value_or(6)));
+    }
+    if (place.type != 'c') throw Problem(fmt::format("%: the type '{}' is not supported", place.type));
+    const auto* const text = value.as_text();
+    if (!text || count_code_points(*text) != 1) throw Problem("%c: one character is expected");
+    return *text;
   }
 
   Budget& budget_;

@@ -31,6 +31,7 @@ constexpr auto list_methods = std::to_array<std::string_view>({"copy", "count", 
 constexpr auto forbidden_list_methods = std::to_array<std::string_view>(
     {"append", "clear", "extend", "insert", "pop", "remove", "reverse", "sort"});
 constexpr auto tuple_methods = std::to_array<std::string_view>({"count", "index"});
+constexpr auto loop_methods = std::to_array<std::string_view>({"changed", "cycle"});
 
 bool has(std::span<const std::string_view> names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();
@@ -39,24 +40,18 @@ bool has(std::span<const std::string_view> names, std::string_view name) {
 enum class Access { none, method, forbidden };
 
 Access access_to(const Value& value, std::string_view name) {
+  const auto kind = value.kind();
   if (name.starts_with("__")) return Access::none;
-  switch (value.kind()) {
-    case Kind::text:
-      return has(text_methods, name) ? Access::method : Access::none;
-    case Kind::dict:
-      if (has(forbidden_dict_methods, name)) return Access::forbidden;
-      return has(dict_methods, name) ? Access::method : Access::none;
-    case Kind::list:
-      if (has(forbidden_list_methods, name)) return Access::forbidden;
-      return has(list_methods, name) ? Access::method : Access::none;
-    case Kind::tuple:
-    case Kind::range:
-      return has(tuple_methods, name) ? Access::method : Access::none;
-    case Kind::loop:
-      return name == "cycle" || name == "changed" ? Access::method : Access::none;
-    default:
-      return Access::none;
-  }
+  if ((kind == Kind::dict && has(forbidden_dict_methods, name)) ||
+      (kind == Kind::list && has(forbidden_list_methods, name)))
+    return Access::forbidden;
+  const bool is_method = kind == Kind::text   ? has(text_methods, name)
+                         : kind == Kind::dict ? has(dict_methods, name)
+                         : kind == Kind::list ? has(list_methods, name)
+                         : kind == Kind::tuple || kind == Kind::range
+                             ? has(tuple_methods, name)
+                             : kind == Kind::loop && has(loop_methods, name);
+  return is_method ? Access::method : Access::none;
 }
 
 /// The attribute alone; nullopt if there is none.
@@ -70,14 +65,10 @@ std::optional<Value> own_attribute(Budget& budget, const Value& value, const std
   }
   if (const auto* callable = value.as<std::shared_ptr<const Callable>>(); callable && name == "name")
     return text(budget, (*callable)->name());
-  switch (access_to(value, name)) {
-    case Access::none:
-      return std::nullopt;
-    case Access::forbidden:
-      return forbidden(fmt::format("'{}' would change a value of type {}", name, type_name(value)));
-    case Access::method:
-      break;
-  }
+  const auto access = access_to(value, name);
+  if (access == Access::none) return std::nullopt;
+  if (access == Access::forbidden)
+    return forbidden(fmt::format("'{}' would change a value of type {}", name, type_name(value)));
   budget.make(sizeof(Method));
   return std::make_shared<const Method>(Method{.object = value, .name = name});
 }
@@ -99,8 +90,7 @@ std::optional<Value> own_item(Budget& budget, const Value& value, const Value& k
     const int64_t n = length(budget, value), at = *index < 0 ? *index + n : *index;
     if (at < 0 || at >= n) return std::nullopt;
     const size_t begin = byte_of_code_point(*bytes, static_cast<size_t>(at));
-    auto part = bytes->substr(begin, next_place(*bytes, begin) - begin);
-    return value.is_markup() ? markup(budget, std::move(part)) : text(budget, std::move(part));
+    return text_like(budget, value, bytes->substr(begin, next_place(*bytes, begin) - begin));
   }
   const auto* const sequence = value.as_sequence();
   if (!sequence || (!value.is(Kind::list) && !value.is(Kind::tuple) && !value.is(Kind::range)))
@@ -163,9 +153,19 @@ Value call_list_method(Budget& budget, const Value& object, const std::string& n
   throw Problem("index: the list has no such item");
 }
 
-/// The indices that a slice of `n` items takes.
-std::vector<size_t> slice_indices(Budget& budget, int64_t n, const Value& begin, const Value& end,
-                                  const Value& step) {
+/// What a slice takes of n items: those from `begin`, by `step`, up to `end`, which is not among them.
+struct Range {
+  int64_t begin, end, step;
+
+  std::vector<size_t> indices(Budget& budget) const {
+    std::vector<size_t> result;
+    for (int64_t i = begin; step > 0 ? i < end : i > end; i += step) result.push_back(static_cast<size_t>(i));
+    budget.step(result.size() / 4);
+    return result;
+  }
+};
+
+Range range_of(int64_t n, const Value& begin, const Value& end, const Value& step) {
   const auto number = [](const Value& value) -> std::optional<int64_t> {
     if (value.is_none()) return std::nullopt;
     require_defined(value);
@@ -173,23 +173,14 @@ std::vector<size_t> slice_indices(Budget& budget, int64_t n, const Value& begin,
     if (!index) throw Problem(fmt::format("a slice has whole numbers, not {}", type_name(value)));
     return index;
   };
-  const int64_t by = number(step).value_or(1);
+  const int64_t by = std::clamp(number(step).value_or(1), -n - 1, n + 1);
   if (by == 0) throw Problem("the step of a slice is 0");
   const int64_t least = by > 0 ? 0 : -1, most = by > 0 ? n : n - 1;
   const auto place = [&](std::optional<int64_t> at, int64_t otherwise) {
     if (!at) return otherwise;
     return std::clamp(*at < 0 ? std::max(*at, -n - 1) + n : *at, least, most);
   };
-  const int64_t from = place(number(begin), by > 0 ? 0 : n - 1), to = place(number(end), by > 0 ? n : -1);
-  std::vector<size_t> indices;
-  const auto add = [&](int64_t i) { indices.push_back(static_cast<size_t>(i)); };
-  if (by > 0) {
-    for (int64_t i = from; i < to; i += std::min(by, n + 1)) add(i);
-  } else {
-    for (int64_t i = from; i > to; i += std::max(by, -n - 1)) add(i);
-  }
-  budget.step(indices.size() / 4);
-  return indices;
+  return {place(number(begin), by > 0 ? 0 : n - 1), place(number(end), by > 0 ? n : -1), by};
 }
 
 }  // namespace
@@ -218,20 +209,12 @@ Value item(Budget& budget, const Value& value, const Value& key) {
 Value slice(Budget& budget, const Value& value, const Value& begin, const Value& end, const Value& step) {
   require_defined(value);
   if (const auto* bytes = value.as_text()) {
-    const int64_t n = length(budget, value);
-    if (step.is_none() || (step.as_integer() && *step.as_integer() == 1)) {
-      const auto indices = [&](const Value& place, int64_t otherwise) {
-        if (place.is_none()) return otherwise;
-        require_defined(place);
-        const auto index = place.as_integer();
-        if (!index) throw Problem(fmt::format("a slice has whole numbers, not {}", type_name(place)));
-        return std::clamp(*index < 0 ? std::max(*index, -n) + n : *index, int64_t{0}, n);
-      };
-      const int64_t from = indices(begin, 0), to = std::max(from, indices(end, n));
-      const size_t first = byte_of_code_point(*bytes, static_cast<size_t>(from));
-      const std::string_view rest = std::string_view(*bytes).substr(first);
-      auto part = std::string(rest.substr(0, byte_of_code_point(rest, static_cast<size_t>(to - from))));
-      return value.is_markup() ? markup(budget, std::move(part)) : text(budget, std::move(part));
+    const auto range = range_of(length(budget, value), begin, end, step);
+    if (range.step == 1) {
+      const size_t first = byte_of_code_point(*bytes, static_cast<size_t>(range.begin));
+      const auto n = static_cast<size_t>(std::max<int64_t>(range.end - range.begin, 0));
+      const auto rest = std::string_view(*bytes).substr(first);
+      return text_like(budget, value, std::string(rest.substr(0, byte_of_code_point(rest, n))));
     }
     std::vector<std::string_view> characters;
     budget.make(bytes->size() * sizeof(std::string_view));
@@ -241,14 +224,14 @@ Value slice(Budget& budget, const Value& value, const Value& begin, const Value&
       at = next;
     }
     std::string result;
-    for (const size_t i : slice_indices(budget, n, begin, end, step)) result += characters[i];
-    return value.is_markup() ? markup(budget, std::move(result)) : text(budget, std::move(result));
+    for (const size_t i : range.indices(budget)) result += characters[i];
+    return text_like(budget, value, std::move(result));
   }
   const auto* const items = value.as_sequence();
   if (!items || (!value.is(Kind::list) && !value.is(Kind::tuple) && !value.is(Kind::range)))
     return undefined(fmt::format("a value of type {} has no slices", type_name(value)));
   std::vector<Value> result;
-  for (const size_t i : slice_indices(budget, std::ssize(items->items), begin, end, step))
+  for (const size_t i : range_of(std::ssize(items->items), begin, end, step).indices(budget))
     result.push_back(items->items[i]);
   return sequence(budget, items->kind, std::move(result));
 }

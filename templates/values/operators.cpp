@@ -117,7 +117,7 @@ Value repeat(Budget& budget, const Value& value, int64_t times) {
     if (bytes->empty()) return text(budget, {});
     result.reserve(bytes->size() * n);
     for (size_t i = 0; i < n; ++i) result += *bytes;
-    return value.is_markup() ? markup(budget, std::move(result)) : text(budget, std::move(result));
+    return text_like(budget, value, std::move(result));
   }
   const auto& items = value.as_sequence()->items;
   check(items.size() * sizeof(Value));
@@ -131,18 +131,11 @@ bool is_list_or_tuple(const Value& value) { return value.is(Kind::list) || value
 
 int order_of(double left, double right) { return left < right ? -1 : left > right ? 1 : 0; }
 
-bool holds(Order order, int sign) {
-  switch (order) {
-    case Order::less:
-      return sign < 0;
-    case Order::less_equal:
-      return sign <= 0;
-    case Order::greater:
-      return sign > 0;
-    case Order::greater_equal:
-      return sign >= 0;
-  }
-  return false;
+/// Whether `comparator`, one of order, holds between values that compare as `sign` and 0.
+bool holds(Comparator comparator, int sign) {
+  using enum Comparator;
+  if (sign == 0) return comparator == less_equal || comparator == greater_equal;
+  return (sign < 0) == (comparator == less || comparator == less_equal);
 }
 
 bool equal_items(Budget& budget, const std::vector<Value>& left, const std::vector<Value>& right) {
@@ -233,12 +226,9 @@ bool equal(Budget& budget, const Value& left, const Value& right) {
   const auto x = left.as_number(), y = right.as_number();
   if (x && y) return *x == *y;
   if (left.is_none() || right.is_none()) return left.is_none() && right.is_none();
-  if (left.is_undefined() || right.is_undefined()) {
-    for (const auto* value : {&left, &right}) {
-      if (value->is_undefined() && value->as<Undefined>()->is_forbidden) require_defined(*value);
-    }
-    return left.is_undefined() && right.is_undefined();
-  }
+  require_allowed(left);
+  require_allowed(right);
+  if (left.is_undefined() || right.is_undefined()) return left.is_undefined() && right.is_undefined();
   if (left.as_dict() && right.as_dict()) return equal_members(budget, *left.as_dict(), *right.as_dict());
   if (is_same<const Sequence>(left, right) || is_same<Namespace>(left, right) ||
       is_same<const Callable>(left, right) || is_same<Loop>(left, right))
@@ -249,25 +239,31 @@ bool equal(Budget& budget, const Value& left, const Value& right) {
   return equal_items(budget, items->items, others->items);
 }
 
-bool compare(Budget& budget, Order order, const Value& left, const Value& right) {
+bool compare(Budget& budget, Comparator comparator, const Value& left, const Value& right) {
+  using enum Comparator;
+  if (comparator == Comparator::equal || comparator == unequal)
+    return templates::equal(budget, left, right) == (comparator == Comparator::equal);
+  if (comparator == within || comparator == not_within)
+    return contains(budget, right, left) == (comparator == within);
   budget.step();
   if (const auto *a = left.as_text(), *b = right.as_text(); a && b) {
     budget.read(std::min(a->size(), b->size()));
-    return holds(order, a->compare(*b));
+    return holds(comparator, a->compare(*b));
   }
   const auto a = left.as_integer(), b = right.as_integer();
-  if (a && b) return holds(order, *a < *b ? -1 : *a > *b ? 1 : 0);
+  if (a && b) return holds(comparator, *a < *b ? -1 : *a > *b ? 1 : 0);
   const auto x = left.as_number(), y = right.as_number();
-  if (x && y) return !std::isnan(*x) && !std::isnan(*y) && holds(order, order_of(*x, *y));
+  if (x && y) return !std::isnan(*x) && !std::isnan(*y) && holds(comparator, order_of(*x, *y));
   if (is_list_or_tuple(left) && left.kind() == right.kind()) {
     const auto &items = left.as_sequence()->items, &others = right.as_sequence()->items;
     for (size_t i = 0; i < std::min(items.size(), others.size()); ++i) {
-      if (!equal(budget, items[i], others[i])) return compare(budget, order, items[i], others[i]);
+      if (!templates::equal(budget, items[i], others[i]))
+        return compare(budget, comparator, items[i], others[i]);
     }
-    return holds(order, order_of(static_cast<double>(items.size()), static_cast<double>(others.size())));
+    return holds(comparator, order_of(static_cast<double>(items.size()), static_cast<double>(others.size())));
   }
   constexpr const char* signs[] = {"<", "<=", ">", ">="};
-  refuse_operator(signs[static_cast<size_t>(order)], left, right);
+  refuse_operator(signs[static_cast<size_t>(comparator)], left, right);
 }
 
 bool contains(Budget& budget, const Value& container, const Value& item) {

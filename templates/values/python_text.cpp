@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <utility>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "tokenizers/unicode/characters.h"
 #include "tokenizers/unicode/code_points.h"
@@ -61,62 +63,44 @@ class Writer {
 
  private:
   void write_any(const Value& value) {
-    switch (value.kind()) {
-      case Kind::undefined:
-        if (value.as<Undefined>()->is_forbidden) require_defined(value);
-        to_ += "Undefined";
-        return;
-      case Kind::none:
-        to_ += "None";
-        return;
-      case Kind::boolean:
-        to_ += *value.as<bool>() ? "True" : "False";
-        return;
-      case Kind::integer:
-        to_ += std::to_string(*value.as<int64_t>());
-        return;
-      case Kind::real:
-        to_ += real_text(*value.as<double>());
-        return;
-      case Kind::text:
-        budget_.read(value.as_text()->size());
-        if (value.is_markup()) to_ += "Markup(";
-        append_quoted(*value.as_text(), to_);
-        if (value.is_markup()) to_ += ')';
-        return;
-      case Kind::dict:
-        return write_members(*value.as_dict());
-      case Kind::name_space:
-        return write_namespace(**value.as<std::shared_ptr<Namespace>>());
-      default:
-        return write_sequence(value);
+    require_allowed(value);
+    if (value.is_undefined()) {
+      to_ += "Undefined";
+    } else if (value.is_none()) {
+      to_ += "None";
+    } else if (const auto* flag = value.as<bool>()) {
+      to_ += *flag ? "True" : "False";
+    } else if (const auto* whole = value.as<int64_t>()) {
+      to_ += std::to_string(*whole);
+    } else if (const auto* real = value.as<double>()) {
+      to_ += real_text(*real);
+    } else if (const auto* text = value.as_text()) {
+      budget_.read(text->size());
+      if (value.is_markup()) to_ += "Markup(";
+      append_quoted(*text, to_);
+      if (value.is_markup()) to_ += ')';
+    } else if (const auto* dict = value.as_dict()) {
+      to_ += '{';
+      write_members(dict->members, [this](const Value& key) { write(key); });
+      to_ += '}';
+    } else if (const auto* name_space = value.as<std::shared_ptr<Namespace>>()) {
+      to_ += "<Namespace {";
+      write_members((*name_space)->attributes, [this](std::string_view name) { append_quoted(name, to_); });
+      to_ += "}>";
+    } else {
+      write_sequence(value);
     }
   }
 
-  void write_members(const Dict& dict) {
-    to_ += '{';
+  template <class Members, class WriteKey>
+  void write_members(const Members& members, const WriteKey& write_key) {
     bool is_first = true;
-    for (const auto& [key, member] : dict.members) {
-      if (!is_first) to_ += ", ";
-      is_first = false;
-      write(key);
+    for (const auto& [key, value] : members) {
+      if (!std::exchange(is_first, false)) to_ += ", ";
+      write_key(key);
       to_ += ": ";
-      write(member);
+      write(value);
     }
-    to_ += '}';
-  }
-
-  void write_namespace(const Namespace& name_space) {
-    to_ += "<Namespace {";
-    bool is_first = true;
-    for (const auto& [name, attribute] : name_space.attributes) {
-      if (!is_first) to_ += ", ";
-      is_first = false;
-      append_quoted(name, to_);
-      to_ += ": ";
-      write(attribute);
-    }
-    to_ += "}>";
   }
 
   void write_sequence(const Value& value) {
@@ -149,45 +133,8 @@ class Writer {
 
 // ---- JSON
 
-void append_json_string(std::string_view text, bool ascii, std::string& to) {
-  to += '"';
-  for (size_t at = 0; at < text.size();) {
-    const size_t begin = at;
-    const char32_t c = next_code_point(text, at);
-    switch (c) {
-      case '"':
-        to += "\\\"";
-        break;
-      case '\\':
-        to += "\\\\";
-        break;
-      case '\n':
-        to += "\\n";
-        break;
-      case '\r':
-        to += "\\r";
-        break;
-      case '\t':
-        to += "\\t";
-        break;
-      case '\f':
-        to += "\\f";
-        break;
-      case '\b':
-        to += "\\b";
-        break;
-      default:
-        if (c < 0x20 || (ascii && c > 0x7F && c < 0x10000)) {
-          to += fmt::format("\\u{:04x}", static_cast<uint32_t>(c));
-        } else if (ascii && c >= 0x10000) {
-          const uint32_t rest = c - 0x10000;
-          to += fmt::format("\\u{:04x}\\u{:04x}", 0xD800 + (rest >> 10), 0xDC00 + (rest & 0x3FF));
-        } else {
-          to += text.substr(begin, at - begin);
-        }
-    }
-  }
-  to += '"';
+void append_json_string(const std::string& text, bool ascii, std::string& to) {
+  to += nlohmann::json(text).dump(-1, ' ', ascii, nlohmann::json::error_handler_t::replace);
 }
 
 std::string json_number(double number) {
@@ -218,7 +165,7 @@ class JsonWriter {
       budget_.read(text->size());
       append_json_string(*text, style_.ascii, to_);
     } else if (value.is(Kind::list) || value.is(Kind::tuple)) {
-      write_items(value.as_sequence()->items);
+      write_all('[', value.as_sequence()->items, ']', [this](const Value& item) { write(item); });
     } else if (const auto* const members = value.as_dict()) {
       write_members(*members);
     } else {
@@ -237,21 +184,20 @@ class JsonWriter {
     check_size(budget_, to_);
   }
 
-  void write_items(const std::vector<Value>& items) {
-    if (items.empty()) {
-      to_ += "[]";
-      return;
-    }
-    to_ += '[';
+  /// What `write_one` writes of each, with commas between them, on lines of their own if the style indents.
+  template <class Items, class WriteOne>
+  void write_all(char open, const Items& items, char close, const WriteOne& write_one) {
+    to_ += open;
     ++depth_;
-    for (size_t i = 0; i < items.size(); ++i) {
-      if (i > 0) to_ += style_.between_items;
+    bool is_first = true;
+    for (const auto& item : items) {
+      if (!std::exchange(is_first, false)) to_ += style_.between_items;
       new_line();
-      write(items[i]);
+      write_one(item);
     }
     --depth_;
-    new_line();
-    to_ += ']';
+    if (!items.empty()) new_line();
+    to_ += close;
   }
 
   std::string key_text(const Value& key) const {
@@ -261,28 +207,17 @@ class JsonWriter {
   }
 
   void write_members(const Dict& dict) {
-    if (dict.members.empty()) {
-      to_ += "{}";
-      return;
-    }
     std::vector<std::pair<std::string, const Value*>> members;
     for (const auto& [key, value] : dict.members) members.emplace_back(key_text(key), &value);
     if (style_.sorted) {
       std::ranges::stable_sort(members, {},
                                [](const auto& member) -> const std::string& { return member.first; });
     }
-    to_ += '{';
-    ++depth_;
-    for (size_t i = 0; i < members.size(); ++i) {
-      if (i > 0) to_ += style_.between_items;
-      new_line();
-      append_json_string(members[i].first, style_.ascii, to_);
+    write_all('{', members, '}', [this](const auto& member) {
+      append_json_string(member.first, style_.ascii, to_);
       to_ += style_.after_key;
-      write(*members[i].second);
-    }
-    --depth_;
-    new_line();
-    to_ += '}';
+      write(*member.second);
+    });
   }
 
   Budget& budget_;
@@ -301,38 +236,20 @@ std::string real_text(double number) {
 }
 
 std::string escaped(std::string_view whole) {
+  constexpr std::string_view signs = "&<>'\"";
+  constexpr const char* names[] = {"&amp;", "&lt;", "&gt;", "&#39;", "&#34;"};
   std::string result;
   for (const char c : whole) {
-    switch (c) {
-      case '&':
-        result += "&amp;";
-        break;
-      case '<':
-        result += "&lt;";
-        break;
-      case '>':
-        result += "&gt;";
-        break;
-      case '\'':
-        result += "&#39;";
-        break;
-      case '"':
-        result += "&#34;";
-        break;
-      default:
-        result += c;
-    }
+    const size_t sign = signs.find(c);
+    sign == signs.npos ? result += c : result += names[sign];
   }
   return result;
 }
 
 std::string str(Budget& budget, const Value& value) {
   if (const auto* bytes = value.as_text()) return *bytes;
-  if (const auto* missing = value.as<Undefined>()) {
-    if (missing->is_forbidden) throw Problem(*missing->problem);
-    return {};
-  }
-  return repr(budget, value);
+  require_allowed(value);
+  return value.is_undefined() ? std::string() : repr(budget, value);
 }
 
 std::string repr(Budget& budget, const Value& value) {

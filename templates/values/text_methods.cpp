@@ -24,67 +24,44 @@ Value text_list(Budget& budget, const std::vector<std::string_view>& parts) {
   return list(budget, std::move(items));
 }
 
-/// Words between blanks, at most `most` splits from the left.
-std::vector<std::string_view> words(std::string_view text, int64_t most) {
-  std::vector<std::string_view> parts;
-  text = strip_left(text, nullptr);
-  while (!text.empty()) {
-    if (most >= 0 && std::ssize(parts) == most) {
-      parts.push_back(text);
-      break;
+enum class Side { left, right };
+
+/// Where the first blank begins, or where the last one ends.
+size_t place_of_blank(std::string_view text, Side side) {
+  if (side == Side::left) {
+    for (size_t at = 0, after = 0; at < text.size(); at = after) {
+      if (is_space(next_code_point(text, after))) return at;
     }
-    size_t end = 0;
-    for (size_t at = 0; at < text.size(); end = at) {
-      if (is_space(next_code_point(text, at))) break;
+  } else {
+    for (size_t at = text.size(), before = at; at > 0; at = before) {
+      if (is_space(previous_code_point(text, before))) return at;
     }
-    parts.push_back(text.substr(0, end));
-    text = strip_left(text.substr(end), nullptr);
   }
-  return parts;
+  return text.npos;
 }
 
-std::vector<std::string_view> words_from_right(std::string_view text, int64_t most) {
-  std::vector<std::string_view> parts;
-  text = strip_right(text, nullptr);
-  while (!text.empty()) {
-    if (most >= 0 && std::ssize(parts) == most) {
-      parts.push_back(text);
-      break;
-    }
-    size_t begin = text.size();
-    for (size_t at = text.size(); at > 0; begin = at) {
-      if (is_space(previous_code_point(text, at))) break;
-    }
-    parts.push_back(text.substr(begin));
-    text = strip_right(text.substr(0, begin), nullptr);
-  }
-  std::ranges::reverse(parts);
-  return parts;
-}
-
-std::vector<std::string_view> parts_between(std::string_view text, std::string_view separator, int64_t most) {
+/// The parts between separators, or between blanks without one, after at most `most` splits from a side.
+std::vector<std::string_view> parts_of(std::string_view text, const std::string* separator, Side side,
+                                       int64_t most) {
+  const bool from_left = side == Side::left;
+  const size_t gap = separator ? separator->size() : 0;  // blanks are stripped
   std::vector<std::string_view> parts;
   for (;;) {
-    const size_t end = most >= 0 && std::ssize(parts) == most ? text.npos : text.find(separator);
-    parts.push_back(text.substr(0, end));
-    if (end == text.npos) return parts;
-    text.remove_prefix(end + separator.size());
-  }
-}
-
-std::vector<std::string_view> parts_from_right(std::string_view text, std::string_view separator,
-                                               int64_t most) {
-  std::vector<std::string_view> parts;
-  for (;;) {
-    const size_t at = most >= 0 && std::ssize(parts) == most ? text.npos : text.rfind(separator);
+    if (!separator) text = from_left ? strip_left(text, nullptr) : strip_right(text, nullptr);
+    if (!separator && text.empty()) break;
+    const size_t at = std::ssize(parts) == most ? text.npos
+                      : !separator              ? place_of_blank(text, side)
+                      : from_left               ? text.find(*separator)
+                                                : text.rfind(*separator);
     if (at == text.npos) {
       parts.push_back(text);
       break;
     }
-    parts.push_back(text.substr(at + separator.size()));
-    text = text.substr(0, at);
+    const auto before = text.substr(0, at), after = text.substr(at + gap);
+    parts.push_back(from_left ? before : after);
+    text = from_left ? after : before;
   }
-  std::ranges::reverse(parts);
+  if (!from_left) std::ranges::reverse(parts);
   return parts;
 }
 
@@ -94,11 +71,7 @@ Value split(Budget& budget, const std::string& text, const std::string& name, co
   const int64_t most = bound.integer(1, -1);
   if (separator && separator->empty()) throw Problem(fmt::format("{}: the separator is empty", name));
   budget.read(text.size() * (separator ? separator->size() / 64 + 1 : 2));
-  if (separator) {
-    return text_list(budget, name == "split" ? parts_between(text, *separator, most)
-                                             : parts_from_right(text, *separator, most));
-  }
-  return text_list(budget, name == "split" ? words(text, most) : words_from_right(text, most));
+  return text_list(budget, parts_of(text, separator, name == "split" ? Side::left : Side::right, most));
 }
 
 Value partition(Budget& budget, const std::string& whole, const std::string& name,
@@ -287,32 +260,17 @@ Value replace_text(Budget& budget, const std::string& whole, const std::string& 
                    int64_t count) {
   budget.read(whole.size() * (from.size() / 64 + 1));
   std::string result;
-  int64_t n = 0;
-  const auto may_go_on = [&] { return count < 0 || n < count; };
-  const auto insert = [&] {
-    budget.make(to.size());
-    result += to;
-    ++n;
-  };
-  if (from.empty()) {
-    size_t at = 0;
-    while (may_go_on()) {
-      insert();
-      if (at == whole.size()) break;
-      const size_t next = next_place(whole, at);
-      result += whole.substr(at, next - at);
-      at = next;
-    }
-    result += whole.substr(at);
-    return text(budget, std::move(result));
-  }
   size_t at = 0;
-  while (may_go_on()) {
-    const size_t found = whole.find(from, at);
+  for (int64_t n = 0; n != count; ++n) {
+    // An empty part is before each character and at the end.
+    const size_t found = !from.empty()       ? whole.find(from, at)
+                         : n == 0            ? 0
+                         : at < whole.size() ? next_place(whole, at)
+                                             : whole.npos;
     if (found == whole.npos) break;
     budget.step();
-    result += whole.substr(at, found - at);
-    insert();
+    budget.make(to.size());
+    result += whole.substr(at, found - at) + to;
     at = found + from.size();
   }
   result += whole.substr(at);

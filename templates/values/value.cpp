@@ -24,25 +24,16 @@ void check_depth(const Budget& budget, int64_t depth) {
   if (depth > budget.limits().value_depth) throw Problem("lists are nested too deeply");
 }
 
-template <class... F>
-struct Overloaded : F... {
-  using F::operator()...;
-};
-
 }  // namespace
 
 Kind Value::kind() const {
-  return std::visit(Overloaded{[](const Undefined&) { return Kind::undefined; },
-                               [](const None&) { return Kind::none; }, [](bool) { return Kind::boolean; },
-                               [](int64_t) { return Kind::integer; }, [](double) { return Kind::real; },
-                               [](const std::shared_ptr<const Text>&) { return Kind::text; },
-                               [](const std::shared_ptr<const Sequence>& value) { return value->kind; },
-                               [](const std::shared_ptr<const Dict>&) { return Kind::dict; },
-                               [](const std::shared_ptr<Namespace>&) { return Kind::name_space; },
-                               [](const std::shared_ptr<const Method>&) { return Kind::method; },
-                               [](const std::shared_ptr<const Callable>&) { return Kind::callable; },
-                               [](const std::shared_ptr<Loop>&) { return Kind::loop; }},
-                    form_);
+  using enum Kind;
+  if (const auto* sequence = as_sequence()) return sequence->kind;
+  // In the order of Form, where `list` stands for all sequences.
+  constexpr Kind kinds[] = {undefined, none, boolean,    integer, real,     text,
+                            list,      dict, name_space, method,  callable, loop};
+  static_assert(std::size(kinds) == std::variant_size_v<Form>);
+  return kinds[form_.index()];
 }
 
 std::optional<int64_t> Value::as_integer() const {
@@ -192,6 +183,10 @@ Value markup(Budget& budget, std::string bytes) {
   return std::make_shared<const Text>(Text{.bytes = std::move(bytes), .is_markup = true});
 }
 
+Value text_like(Budget& budget, const Value& other, std::string bytes) {
+  return other.is_markup() ? markup(budget, std::move(bytes)) : text(budget, std::move(bytes));
+}
+
 Value sequence(Budget& budget, Kind kind, std::vector<Value> items) {
   budget.make(sizeof(Sequence) + items.size() * sizeof(Value));
   int64_t depth = 0;
@@ -227,111 +222,55 @@ Value forbidden(std::string problem) {
 }
 
 Value from_json(Budget& budget, const nlohmann::ordered_json& json) {
-  switch (json.type()) {
-    case nlohmann::detail::value_t::boolean:
-      return json.get<bool>();
-    case nlohmann::detail::value_t::number_integer:
-      return json.get<int64_t>();
-    case nlohmann::detail::value_t::number_unsigned: {
-      const auto number = json.get<uint64_t>();
-      if (number > static_cast<uint64_t>(INT64_MAX)) throw Problem("a number is too large");
-      return static_cast<int64_t>(number);
-    }
-    case nlohmann::detail::value_t::number_float:
-      return json.get<double>();
-    case nlohmann::detail::value_t::string:
-      return text(budget, json.get_ref<const std::string&>());
-    case nlohmann::detail::value_t::array: {
-      std::vector<Value> items;
-      for (const auto& item : json) items.push_back(from_json(budget, item));
-      return list(budget, std::move(items));
-    }
-    case nlohmann::detail::value_t::object: {
-      // The keys differ already.
-      Dict result;
-      for (const auto& [key, value] : json.items()) {
-        result.members.emplace_back(text(budget, key), from_json(budget, value));
-        result.depth = std::max(result.depth, depth_of(result.members.back().second) + 1);
-      }
-      check_depth(budget, result.depth);
-      budget.make(sizeof(Dict) + result.members.size() * 2 * sizeof(Value));
-      return std::make_shared<const Dict>(std::move(result));
-    }
-    default:
-      return {};
+  if (json.is_boolean()) return json.get<bool>();
+  if (json.is_number_unsigned() && json.get<uint64_t>() > static_cast<uint64_t>(INT64_MAX))
+    throw Problem("a number is too large");
+  if (json.is_number_integer()) return json.get<int64_t>();
+  if (json.is_number_float()) return json.get<double>();
+  if (json.is_string()) return text(budget, json.get_ref<const std::string&>());
+  if (json.is_array()) {
+    std::vector<Value> items;
+    for (const auto& item : json) items.push_back(from_json(budget, item));
+    return list(budget, std::move(items));
   }
+  if (!json.is_object()) return {};
+  Dict result;  // its keys differ already
+  for (const auto& [key, value] : json.items()) {
+    result.members.emplace_back(text(budget, key), from_json(budget, value));
+    result.depth = std::max(result.depth, depth_of(result.members.back().second) + 1);
+  }
+  check_depth(budget, result.depth);
+  budget.make(sizeof(Dict) + result.members.size() * 2 * sizeof(Value));
+  return std::make_shared<const Dict>(std::move(result));
 }
 
 // ---- what Python says of values
 
 std::string type_name(const Value& value) {
-  switch (value.kind()) {
-    case Kind::undefined:
-      return "Undefined";
-    case Kind::none:
-      return "NoneType";
-    case Kind::boolean:
-      return "bool";
-    case Kind::integer:
-      return "int";
-    case Kind::real:
-      return "float";
-    case Kind::text:
-      return "str";
-    case Kind::list:
-      return "list";
-    case Kind::tuple:
-      return "tuple";
-    case Kind::range:
-      return "range";
-    case Kind::generator:
-      return "generator";
-    case Kind::keys:
-      return "dict_keys";
-    case Kind::values:
-      return "dict_values";
-    case Kind::items:
-      return "dict_items";
-    case Kind::dict:
-      return "dict";
-    case Kind::name_space:
-      return "Namespace";
-    case Kind::method:
-      return "method";
-    case Kind::callable:
-      return "function";
-    case Kind::loop:
-      return "LoopContext";
-  }
-  return {};
+  // In the order of Kind.
+  constexpr const char* names[] = {"Undefined", "NoneType",    "bool",       "int",   "float",
+                                   "str",       "list",        "tuple",      "range", "generator",
+                                   "dict_keys", "dict_values", "dict_items", "dict",  "Namespace",
+                                   "method",    "function",    "LoopContext"};
+  static_assert(std::size(names) == static_cast<size_t>(Kind::loop) + 1);
+  return names[static_cast<size_t>(value.kind())];
 }
 
 void require_defined(const Value& value) {
   if (const auto* missing = value.as<Undefined>()) throw Problem(*missing->problem);
 }
 
+void require_allowed(const Value& value) {
+  if (const auto* missing = value.as<Undefined>(); missing && missing->is_forbidden) require_defined(value);
+}
+
 bool is_true(const Value& value) {
-  switch (value.kind()) {
-    case Kind::undefined:
-      if (value.as<Undefined>()->is_forbidden) require_defined(value);
-      return false;
-    case Kind::none:
-      return false;
-    case Kind::boolean:
-      return *value.as<bool>();
-    case Kind::integer:
-      return *value.as<int64_t>() != 0;
-    case Kind::real:
-      return *value.as<double>() != 0;
-    case Kind::text:
-      return !value.as_text()->empty();
-    case Kind::dict:
-      return !value.as_dict()->members.empty();
-    case Kind::generator:
-      return true;
-    default:
-      return !value.as_sequence() || !value.as_sequence()->items.empty();
-  }
+  require_allowed(value);
+  if (const auto number = value.as_number()) return *number != 0;
+  if (const auto* bytes = value.as_text()) return !bytes->empty();
+  if (const auto* dict = value.as_dict()) return !dict->members.empty();
+  if (const auto* items = value.as_sequence()) return items->kind == Kind::generator || !items->items.empty();
+  return !value.is_none() && !value.is_undefined();
 }
 
 int64_t length(Budget& budget, const Value& value) {
@@ -344,10 +283,8 @@ int64_t length(Budget& budget, const Value& value) {
   if (items && items->kind != Kind::generator) return std::ssize(items->items);
   if (const auto* loop = value.as<std::shared_ptr<Loop>>())
     return *(*loop)->attribute("length")->as_integer();
-  if (value.is_undefined()) {
-    if (value.as<Undefined>()->is_forbidden) require_defined(value);
-    return 0;
-  }
+  require_allowed(value);
+  if (value.is_undefined()) return 0;
   throw Problem(fmt::format("a value of type {} has no length", type_name(value)));
 }
 
@@ -377,10 +314,8 @@ std::vector<Value> items_of(Budget& budget, const Value& value) {
     }
     return items;
   }
-  if (value.is_undefined()) {
-    if (value.as<Undefined>()->is_forbidden) require_defined(value);
-    return items;
-  }
+  require_allowed(value);
+  if (value.is_undefined()) return items;
   throw Problem(fmt::format("a value of type {} cannot be gone through", type_name(value)));
 }
 

@@ -2,6 +2,7 @@
 // The values of templates, as Python has them. A value does not change, except that a
 // namespace gets attributes, a loop goes on and a generator is used up.
 
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -65,17 +66,9 @@ class Value {
                    std::shared_ptr<const Method>, std::shared_ptr<const Callable>, std::shared_ptr<Loop>>;
 
   Value() : form_(None{}) {}
-  Value(Undefined value) : form_(std::move(value)) {}
-  Value(bool value) : form_(value) {}
-  Value(int64_t value) : form_(value) {}
-  Value(double value) : form_(value) {}
-  Value(std::shared_ptr<const Text> value) : form_(std::move(value)) {}
-  Value(std::shared_ptr<const Sequence> value) : form_(std::move(value)) {}
-  Value(std::shared_ptr<const Dict> value) : form_(std::move(value)) {}
-  Value(std::shared_ptr<Namespace> value) : form_(std::move(value)) {}
-  Value(std::shared_ptr<const Method> value) : form_(std::move(value)) {}
-  Value(std::shared_ptr<const Callable> value) : form_(std::move(value)) {}
-  Value(std::shared_ptr<Loop> value) : form_(std::move(value)) {}
+  template <class T>
+    requires std::constructible_from<Form, T>
+  Value(T value) : form_(std::move(value)) {}
   Value(const char*) = delete;
   Value(int) = delete;
 
@@ -185,6 +178,8 @@ class Loop {
 
 Value text(Budget& budget, std::string bytes);
 Value markup(Budget& budget, std::string bytes);
+/// Markup if `other` is, else a plain text.
+Value text_like(Budget& budget, const Value& other, std::string bytes);
 /// `kind`: any of Sequence.
 Value sequence(Budget& budget, Kind kind, std::vector<Value> items);
 inline Value list(Budget& budget, std::vector<Value> items) {
@@ -212,5 +207,7 @@ std::vector<Value> items_of(Budget& budget, const Value& value);
 bool can_be_iterated(const Value& value);
 /// Throws the problem of an undefined value; other values pass.
 void require_defined(const Value& value);
+/// The same for an undefined value that the sandbox forbids.
+void require_allowed(const Value& value);
 
 }  // namespace zoo::templates

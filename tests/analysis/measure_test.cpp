@@ -69,14 +69,14 @@ TEST(MeasureTimes, IsWhatTheWorkTakesUntilTheBudgetIsSpent) {
 class MeasureSpeed : public ::testing::Test {
  protected:
   Speed measure(const Experiment& experiment, const MeasureOptions& options = kQuick) const {
-    return measure_speed(*make_task(experiment), torch::kCPU, options);
+    return measure_speed(*task_of_new_run(experiment), torch::kCPU, options);
   }
   const TinyWorld world_;
 };
 
 int64_t parameter_bytes(const Experiment& experiment) {
   int64_t bytes = 0;
-  for (const auto& parameter : make_model(experiment, *make_task(experiment))->parameters())
+  for (const auto& parameter : initialized_model(experiment, *task_of_new_run(experiment))->parameters())
     bytes += static_cast<int64_t>(parameter.nbytes());
   return bytes;
 }
@@ -113,7 +113,7 @@ TEST_F(MeasureSpeed, OfModelsThatDoNotGenerateIsThatOfTrainingAlone) {
 }
 
 TEST_F(MeasureSpeed, EndsInEveryPartWhereItIsTold) {
-  const auto task = make_task(world_.experiment("language_modeling"));
+  const auto task = task_of_new_run(world_.experiment("language_modeling"));
   int asked = 0;  // how often a whole measurement asks
   MeasureOptions options{.seconds =
                              0};  // three repeats of each, so the number of questions is always the same
@@ -183,7 +183,7 @@ TEST_F(MeasureSpeed, CountsTheMemoryOfTheLargestBatchHoweverLongItMeasures) {
 
   // An epoch of training sees every batch.
   auto whole = experiment;
-  whole.training.steps = make_task(experiment)->batches(Split::train).n_batches(0);
+  whole.training.steps = task_of_new_run(experiment)->batches(Split::train).n_batches(0);
   whole.training.log_every = whole.training.steps;
   const auto rows = metrics(train(whole, {.run_dir = world_.path("whole")}).run_dir);
   const auto last =
@@ -194,7 +194,7 @@ TEST_F(MeasureSpeed, CountsTheMemoryOfTheLargestBatchHoweverLongItMeasures) {
 
 TEST_F(MeasureSpeed, LeavesTheDataAsTheyAre) {
   const auto experiment = world_.experiment("language_modeling");
-  const auto task = make_task(experiment);
+  const auto task = task_of_new_run(experiment);
   const auto before = task->batches(Split::train).batch(0, 0).input.ids.clone();
   measure_speed(*task, torch::kCPU, kQuick);
   EXPECT_TRUE(torch::equal(task->batches(Split::train).batch(0, 0).input.ids, before));

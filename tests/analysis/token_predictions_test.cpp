@@ -110,7 +110,7 @@ TEST(TokenPredictions, AreMissingWhereTheHeadPredictsNoTokens) {
   for (const auto head : {HeadKind::classification, HeadKind::regression}) {
     const auto config = testing::small_config(Architecture::decoder);
     const auto model =
-        make_model(config, {.head = head, .vocab_size = tokenizer->vocab_size(), .n_classes = 3});
+        initialized_model(config, {.head = head, .vocab_size = tokenizer->vocab_size(), .n_classes = 3});
     const auto report = attention_report(*model, *tokenizer,
                                          {.layout = TextLayout::tokens_eos, .text = "badge", .head = head});
     EXPECT_TRUE(report.predictions.empty());

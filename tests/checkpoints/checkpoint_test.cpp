@@ -250,9 +250,9 @@ TEST(WrittenRun, IsReadAsItWasWritten) {
   experiment.generation.stop = {"\n", "- a", "it's", "null", "é€😀\\"};
   experiment.training.max_seconds = 1.0 / 3;
   experiment.training.optimizer.lr = 1e-300;
-  const auto task = make_task(experiment);
+  const auto task = task_of_new_run(experiment);
   torch::manual_seed(1);
-  const auto model = make_model(experiment, *task);
+  const auto model = initialized_model(experiment, *task);
   write_run(world.path("run"), experiment, task->vocabulary(), *model);
   const auto run = Run::open(world.path("run"));
   EXPECT_EQ(dump_config(run.experiment()), dump_config(experiment));

@@ -34,7 +34,7 @@ TEST(GuessLosses, AreOfTheFrequenciesOfTheTrainingTargets) {
   const TinyWorld world;
   for (const char* name : {"language_modeling", "text_classification", "text_to_text"}) {
     SCOPED_TRACE(name);
-    const auto task = make_task(world.experiment(name));
+    const auto task = task_of_new_run(world.experiment(name));
     const auto purpose = task->purpose();
     const double n_classes =
         static_cast<double>(predicts_tokens(purpose.head) ? purpose.vocab_size : purpose.n_classes);
@@ -58,10 +58,10 @@ TEST(GuessLosses, AreOfTheFrequenciesOfTheTrainingTargets) {
 TEST(GuessLosses, NeedTheTrainingData) {
   const TinyWorld world;
   world.dir().write("data/other.txt", "sun and rain.\n");
-  const auto trained = make_task(world.experiment("language_modeling"));
-  const auto moved =
-      open_task(world.experiment("language_modeling", {"data.train=gone.txt", "data.valid=other.txt"}),
-                trained->vocabulary());
+  const auto trained = task_of_new_run(world.experiment("language_modeling"));
+  const auto moved = task_with_vocabulary(
+      world.experiment("language_modeling", {"data.train=gone.txt", "data.valid=other.txt"}),
+      trained->vocabulary());
   EXPECT_FALSE(guess_losses(*moved, Split::valid));
 }
 

@@ -122,7 +122,7 @@ TEST_F(InitialWeights, ComeFromAnotherTask) {
       EXPECT_THAT(fresh, HasSubstr(name.substr(0, name.rfind('.'))));
     }
     EXPECT_EQ(read_file(run / "tokenizer.json"), read_file(source / "tokenizer.json"));
-    EXPECT_EQ(Run::open(run).labels(), make_task(experiment(to, to_overrides))->vocabulary().labels);
+    EXPECT_EQ(Run::open(run).labels(), task_of_new_run(experiment(to, to_overrides))->vocabulary().labels);
     fs::remove_all(source);
     EXPECT_GT(Run::open(run).evaluate(Split::valid).at("loss"), 0);  // a run of its own from here on
     fs::remove_all(run);

@@ -283,7 +283,7 @@ TEST(RunDirectory, IsOfOneProcess) {
   const auto intrude = [&](const TrainProgress& progress) {
     if (progress.step != 5) return;
     tried = true;
-    for (const auto existing : {ExistingRun::resume, ExistingRun::replace}) {
+    for (const auto existing : {ExistingRun::refuse, ExistingRun::resume, ExistingRun::replace}) {
       EXPECT_THAT(message_of<UsageError>([&] { train(experiment, {.run_dir = run, .existing = existing}); }),
                   expected);
     }
@@ -295,10 +295,16 @@ TEST(RunDirectory, IsOfOneProcess) {
   EXPECT_TRUE(tried);
   EXPECT_FALSE(fs::exists(run / ".lock"));
 
-  // The directory is locked even while the first process reads its data.
+  // The directory is locked even while the first process reads its data, and when its first files are there.
   const RunDirectory first(experiment, world.path("new"), ExistingRun::refuse);
-  EXPECT_THAT(message_of<UsageError>([&] { train(experiment, {.run_dir = world.path("new")}); }),
-              HasSubstr("is training this run"));
+  for (const char* file : {"", "tokenizer.json", "hub/tokenizer_config.json", "config.yaml"}) {
+    if (*file) world.dir().write(std::string("new/") + file, "half");
+    for (const auto existing : {ExistingRun::refuse, ExistingRun::resume, ExistingRun::replace})
+      EXPECT_THAT(message_of<UsageError>(
+                      [&] { train(experiment, {.run_dir = world.path("new"), .existing = existing}); }),
+                  HasSubstr("is training this run"))
+          << file;
+  }
 }
 
 TEST(RunDirectory, LeavesNothingIfTrainingNeverBegins) {
@@ -314,7 +320,9 @@ TEST(RunDirectory, OfARunThatDiedAtOnceIsUsedAgain) {
   const auto experiment = world.experiment("language_modeling", {"training.steps=2"});
   for (const auto existing : {ExistingRun::refuse, ExistingRun::resume, ExistingRun::replace}) {
     const auto name = std::to_string(static_cast<int>(existing));
-    for (const char* file : {"/.lock", "/tokenizer.model", "/labels.json", "/.config.yaml.tmp-here-99-0"}) {
+    for (const char* file :
+         {"/.lock", "/tokenizer.model", "/labels.json", "/pixels.json", "/dense.safetensors",
+          "/hub/tokenizer_config.json", "/hub/more/vocab.txt", "/.config.yaml.tmp-here-99-0"}) {
       world.dir().write(name + file, "half");
     }
     train(experiment, {.run_dir = world.path(name), .existing = existing});

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "checkpoints/checkpoint.h"
-#include "models/families/resnet.h"
+#include "models/embedders/resnet.h"
 #include "tests/support/errors.h"
 #include "tests/support/small_models.h"
 #include "tests/support/temp_dir.h"
@@ -116,7 +116,7 @@ TEST(SubstituteWeights, LeaveTrainingAsItWas) {
 TEST(MovingAverage, IncludesRunningMeans) {
   ModelConfig config;
   config.architecture = Selection("resnet", ResnetConfig{.depth = ResnetDepth::layers_18, .width = 2});
-  const auto model = make_model(
+  const auto model = initialized_model(
       config,
       {.head = HeadKind::classification, .n_classes = 2, .image = {.channels = 1, .height = 8, .width = 8}});
   const auto buffer = model->buffers().front();

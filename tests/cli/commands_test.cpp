@@ -19,8 +19,10 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "base/text.h"
 #include "io/text_width.h"
 #include "tests/cli/support.h"
+#include "tests/cli/terminal.h"
 
 namespace zoo::testing {
 namespace {
@@ -441,6 +443,67 @@ _zoo; printf '%s\n' "${{COMPREPLY[@]}}"
   EXPECT_THAT(output("completion zsh"), StartsWith("autoload -U +X bashcompinit && bashcompinit\n"));
 }
 
+TEST_F(Commands, HelpAndVersionAreCommands) {
+  EXPECT_EQ(output("help"), output("--help"));
+  EXPECT_EQ(output("help train"), output("train --help"));
+  EXPECT_EQ(output("help tokenizer encode"), output("tokenizer encode --help"));
+  EXPECT_EQ(output("version"), output("--version"));
+  EXPECT_THAT(output("help generate"), HasSubstr("\nExamples:\nzoo generate "));
+  const auto fish = output("completion fish");
+  EXPECT_THAT(fish, HasSubstr("complete -c zoo -n '__fish_use_subcommand' -f -a train -d 'Train the model"));
+  EXPECT_THAT(fish, HasSubstr("complete -c zoo -n '__fish_seen_subcommand_from train' -l overwrite -d"));
+  EXPECT_THAT(fish, HasSubstr("complete -c zoo -n '__fish_seen_subcommand_from train' -l set -r -d"));
+}
+
+TEST_F(Commands, HelpFitsTheTerminal) {
+  const auto shown = TerminalSession(dir(), "help train", 60).finish().out;
+  std::istringstream lines(shown);
+  size_t longest = 0;
+  for (std::string line; std::getline(lines, line);) longest = std::max(longest, count_code_points(line));
+  EXPECT_LE(longest, 60u) << shown;
+  EXPECT_THAT(shown, HasSubstr("\n" + std::string(30, ' ') + "--resume"));
+}
+
+TEST_F(Commands, ShortFormsAreTheirKeys) {
+  train("writer.yaml --out short --steps 3 --lr 0.002 --batch-size 3");
+  train(
+      "writer.yaml --out long --set training.steps=3 --set training.optimizer.lr=0.002 --set "
+      "training.batch_size=3");
+  EXPECT_EQ(lasting_differences(path("short"), path("long")), std::vector<std::string>());
+  train("writer.yaml --out tuned --steps 2 --init-from short");
+  EXPECT_THAT(read_file(path("tuned/config.yaml")),
+              HasSubstr(fmt::format("init_from: {}\n", path("short").string())));
+  EXPECT_EQ(output("generate short --device cpu --prompt 'to be' --max-tokens 3"),
+            output("generate short --device cpu --prompt 'to be' --max-new-tokens 3"));
+}
+
+// Each checkpoint is the run with other weights.
+TEST_F(Commands, AnyCheckpointCanBeUsed) {
+  train(
+      "writer.yaml --out run --set training.steps=4 --set training.checkpoint_every=2 --set "
+      "training.evaluate_every=2");
+  const auto copy = [&](const std::string& name, const std::string& weights) {
+    fs::copy(path("run"), path(name), fs::copy_options::recursive | fs::copy_options::copy_symlinks);
+    fs::copy_file(path("run/checkpoints") / weights / "model.safetensors", path(name) / "model.safetensors",
+                  fs::copy_options::overwrite_existing);
+  };
+  copy("early", "step-2");
+  copy("late", "step-4");
+  const auto losses = [&](const std::string& arguments) {
+    return document("evaluate " + arguments + " --device cpu")["loss"].get<double>();
+  };
+  EXPECT_EQ(losses("run --checkpoint step-2"), losses("early"));
+  EXPECT_EQ(losses("run --checkpoint last"), losses("late"));
+  EXPECT_EQ(losses("run --checkpoint best"), losses("run"));
+  EXPECT_NE(losses("early"), losses("late"));
+  EXPECT_EQ(losses("run/checkpoints/step-2"), losses("early"));
+  EXPECT_EQ(output("generate run --checkpoint step-2 --prompt 'to be' --temperature 0 --device cpu"),
+            output("generate early --prompt 'to be' --temperature 0 --device cpu"));
+  output("export run exported --checkpoint step-2");
+  output("export early expected");
+  EXPECT_EQ(read_file(path("exported/model.safetensors")), read_file(path("expected/model.safetensors")));
+}
+
 TEST_F(Commands, InspectFoldsBlocksThatAreAlike) {
   const auto table = output("inspect resnet-50");
   EXPECT_THAT(table, HasSubstr("stages.2.1-5.layers.1.convolution"));
@@ -513,6 +576,16 @@ bool appears(const fs::path& file) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   return false;
+}
+
+// transformers would add the segments of BERT's vocabulary to the tokens of a decoder.
+TEST_F(Commands, ADecoderIsExportedWithoutSegments) {
+  dir().write("there/vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nto\nbe\nor\nnot\n");
+  dir().write("there/tokenizer_config.json", R"({"tokenizer_class": "BertTokenizer"})");
+  train("writer.yaml --set data.tokenizer.type=hub --set data.tokenizer.path=there");
+  output("export runs/writer exported");
+  const auto settings = json::parse(read_file(path("exported/tokenizer_config.json")));
+  EXPECT_EQ(settings["model_input_names"], json({"input_ids", "attention_mask"}));
 }
 
 TEST_F(Commands, TrainGoesOnAfterAnyDeath) {

@@ -3,14 +3,13 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
-#include <random>
+#include <functional>
 #include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "base/random.h"
 #include "tests/cli/support.h"
 
 namespace zoo::testing {
@@ -72,6 +71,27 @@ Json timeless(Json document) {
   return document;
 }
 
+/// Waits for what a process does, however busy the machine is.
+void wait_until(const std::function<bool()>& is_done) {
+  for (int i = 0; i < 12'000 && !is_done(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_TRUE(is_done());
+}
+
+void wait_for_file(const std::filesystem::path& path) {
+  SCOPED_TRACE(path);
+  wait_until([&] { return std::filesystem::exists(path); });
+}
+
+/// How many files of this name are below a directory that a process is writing.
+size_t n_below(const std::filesystem::path& dir, const std::string& name) {
+  std::error_code error;
+  size_t n = 0;
+  for (std::filesystem::recursive_directory_iterator at(dir, error), end; !error && at != end;
+       at.increment(error))
+    n += at->path().filename() == name;
+  return n;
+}
+
 TEST_F(Compare, TellsTheWorseFromTheEqual) {
   const auto outcome = run("study.yaml --out c");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
@@ -117,8 +137,10 @@ TEST_F(Compare, TellsTheWorseFromTheEqual) {
   EXPECT_THAT(document["measured"].get<std::string>(), HasSubstr("is worse than one (slow)"));
   EXPECT_THAT(read_file(dir_ / "c/report.html"), HasSubstr("Sheep"));
   EXPECT_THAT(read_file(dir_ / "c/report.md"), HasSubstr("Slow learners learn slowly."));
+}
 
-  // The reports are made of the results alone.
+TEST_F(Compare, ReportsAreMadeOfTheResultsAlone) {
+  ASSERT_EQ(run("study.yaml --out c --seeds 1 --set training.steps=4").code, 0);
   const auto remade = run("c/results.json --out again");
   ASSERT_EQ(remade.code, 0) << remade.err;
   EXPECT_EQ(remade.out, "report   again/report.html\n");
@@ -135,14 +157,21 @@ TEST_F(Compare, TellsTheWorseFromTheEqual) {
   EXPECT_EQ(kept.code, 2);
   EXPECT_THAT(kept.err, HasSubstr("mine/report.md: no comparison has written this: move it away"));
   EXPECT_EQ(read_file(dir_ / "mine/report.md"), "kept");
+}
 
-  // Finished runs are only evaluated.
+TEST_F(Compare, FinishedRunsAreOnlyEvaluated) {
+  ASSERT_EQ(run("study.yaml --out c --seeds 1 --set training.steps=4").code, 0);
   const auto evaluated = run("c/runs/one/seed-1 c/runs/slow/seed-1 --out d --json");
   ASSERT_EQ(evaluated.code, 0) << evaluated.err;
   const auto again = Json::parse(evaluated.out);
-  EXPECT_EQ(again["runs"][0]["seeds"][0]["valid_loss"], one["seeds"][0]["valid_loss"]);
+  EXPECT_EQ(again["runs"][0]["seeds"][0]["valid_loss"], results("c")["runs"][0]["seeds"][0]["valid_loss"]);
   EXPECT_EQ(again["runs"][1]["versus_baseline"]["verdict"], "untested");  // one seed
   EXPECT_FALSE(std::filesystem::exists(dir_ / "d/runs"));
+  // One run is a page about it.
+  const auto alone = run("c/runs/one/seed-1 --out alone");
+  ASSERT_EQ(alone.code, 0) << alone.err;
+  EXPECT_EQ(results("alone")["runs"].size(), 1u);
+  EXPECT_TRUE(std::filesystem::exists(dir_ / "alone/report.html"));
 }
 
 // A rate that is ten times too low or too high makes a variant worse only where it cannot choose its own.
@@ -202,11 +231,11 @@ inputs: ["3 sheep"]
   EXPECT_THAT(read_file(dir_ / "t/report.md"), HasSubstr("## Tuning"));
 
   // A search that was killed goes on where it was.
-  for (const auto wait : {400, 900}) {
+  for (const size_t n_begun : {1, 4}) {
     ZooProcess process(dir_, "compare tuned.yaml --out parts --resume");
-    std::this_thread::sleep_for(std::chrono::milliseconds(wait));
+    wait_until([&] { return n_below(dir_ / "parts/tuning", "config.yaml") >= n_begun; });
     process.kill(SIGKILL);
-    process.finish();
+    EXPECT_EQ(process.finish().code, -SIGKILL);
   }
   ASSERT_EQ(run("tuned.yaml --out parts --resume").code, 0);
   auto parts = timeless(results("parts")), whole = timeless(document);
@@ -327,19 +356,15 @@ scaling: false
   EXPECT_THAT(read_file(dir_ / "s/report.md"), HasSubstr("## Sizes"));
 }
 
-// The moments of killing are random. A failure names their seed.
+// Killed in the middle of its first training, between two, and late.
 TEST_F(Compare, GoesOnWhereItWasKilled) {
-  const auto begin = std::chrono::steady_clock::now();
   ASSERT_EQ(run("study.yaml --out whole").code, 0);
-  const std::chrono::duration<double> whole = std::chrono::steady_clock::now() - begin;
-  const uint64_t seed = std::random_device{}();
-  SCOPED_TRACE(seed);
-  CounterRandom random({seed});
-  for (int i = 0; i < 3; ++i) {
+  for (const char* file :
+       {"runs/one/seed-1/config.yaml", "runs/two/seed-1/checkpoints/last", "runs/slow/seed-3/config.yaml"}) {
     ZooProcess process(dir_, "compare study.yaml --out parts --resume");
-    std::this_thread::sleep_for(0.6 * random.uniform() * whole);
+    wait_for_file(dir_ / "parts" / file);
     process.kill(SIGKILL);
-    process.finish();
+    EXPECT_EQ(process.finish().code, -SIGKILL) << file;
   }
   const auto outcome = run("study.yaml --out parts --resume");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
@@ -348,8 +373,7 @@ TEST_F(Compare, GoesOnWhereItWasKilled) {
 
 TEST_F(Compare, StopsAndSavesWhenAsked) {
   ZooProcess process(dir_, "compare study.yaml --out c");
-  for (int i = 0; i < 600 && !std::filesystem::exists(dir_ / "c/runs"); ++i)
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  wait_for_file(dir_ / "c/runs");
   process.kill(SIGTERM);
   const auto outcome = process.finish();
   EXPECT_EQ(outcome.code, 128 + SIGTERM);

@@ -11,6 +11,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/text.h"
 #include "tests/cli/support.h"
 
 namespace zoo::testing {
@@ -131,9 +132,10 @@ TEST_F(Errors, OfCorpora) {
   dir().write("par.en", "that is good\n");
   expect_error(with("par.de --set task=text_to_text --set model.architecture=encoder_decoder"),
                {"par.de: name the prefix of both files: ", "/par"});
-  dir().write("commas.csv", "sentence,label\ngood,up\n");
-  expect_error(with("commas.csv --set task=text_classification --set model.architecture=encoder"),
-               {"commas.csv:1: columns are separated by tabs, not by commas or semicolons: sentence,label"});
+  dir().write("commas.tsv", "sentence,label\ngood,up\n");
+  expect_error(with("commas.tsv --set task=text_classification --set model.architecture=encoder"),
+               {"commas.tsv:1: columns are separated by tabs in a .tsv: call the file .csv if commas",
+                "sentence,label"});
   expect_error("train text.txt --device cuda:120", {"no device 'cuda:120': "});
   expect_error("evaluate run --device cpu --data empty.txt", {"empty.txt: the file is empty"});
   expect_error("evaluate run --device cpu --split test", {"data.test names no files"});
@@ -176,6 +178,44 @@ TEST_F(Errors, OfTheCommandLine) {
   EXPECT_EQ(files_below(dir() / "precious"), (std::map<std::string, std::string>{{"notes.txt", "mine"}}));
 }
 
+// Whatever a message quotes, it is one line of at most 300 characters; --debug shows all of it.
+TEST_F(Errors, AreShort) {
+  const std::string name(200, 'n'), path = name + "/" + name + "/" + std::string(4000, 'x');
+  for (const auto& command :
+       {"generate " + path, "generate " + path + " --prompt a", "train " + path, "train " + path + ".txt",
+        "train tiny.yaml --set data.train=" + path, "train tiny.yaml --set " + name + "=3", "config " + path,
+        "compare " + path, "evaluate run --data " + path, "train tiny.yaml --set init_from=" + path,
+        "frobnicate" + name, "generate run --" + name, "generate run --device " + name}) {
+    SCOPED_TRACE(command.substr(0, 60));
+    const auto outcome = zoo(command);
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+    EXPECT_LE(count_code_points(outcome.err), 300 + std::string_view("zoo: \n").size()) << outcome.err;
+    EXPECT_TRUE(!find_invalid_utf8(outcome.err));
+  }
+  EXPECT_THAT(zoo("generate " + path + " --prompt a --debug").err, HasSubstr(name + "/" + name));
+}
+
+TEST_F(Errors, NameWhatIsMeant) {
+  expect_error(
+      "generate SmolLM2-135M --prompt a",
+      {"SmolLM2-135M: no such run", "hf download HuggingFaceTB/SmolLM2-135M --local-dir SmolLM2-135M",
+       "git clone https://huggingface.co/HuggingFaceTB/SmolLM2-135M"});
+  expect_error("predict someone/model-7b --text a",
+               {"hf download someone/model-7b --local-dir someone/model-7b"});
+  expect_error("predict nothing --text a", {"nothing: no such run; zoo train makes one"});
+  expect_error("train gpt2", {"data.train names no files: give them with --set data.train=FILE"});
+  expect_error("config learning_rate", {"did you mean the key 'training.optimizer.lr'?"});
+  expect_error("config training.patiense", {"did you mean the key 'training.patience'?"});
+  expect_error("config gtp2", {"did you mean 'gpt2'?"});
+  expect_error(replace_run("tiny.yaml --set learning_rate=3"), {"did you mean 'training.optimizer.lr'?"});
+  expect_error(replace_run("tiny.yaml --steps x"),
+               {"--set training.steps=x: training.steps must be an integer"});
+  expect_error("help frobnicate", {"there is no command 'frobnicate'"});
+  expect_error("generate run --checkpoint step-3 --prompt a",
+               {"no checkpoint 'step-3'; there are: best, last, step-4, step-2"});
+}
+
 // Each kind of error that the parser of the command line finds.
 TEST_F(Errors, OfTheCommandLineAreInOurWords) {
   const std::vector<std::pair<std::string, std::string>> cases = {
@@ -190,7 +230,8 @@ TEST_F(Errors, OfTheCommandLineAreInOurWords) {
       {"generate run --prompt to be",
        "'be' is one argument too many: zoo generate takes RUN; a text with blanks needs quotes"},
       {"tokenizer decode run 1 2", "'1' is one argument too many: zoo tokenizer decode takes RUN|DIR"},
-      {"completion fish", "SHELL: 'fish' is not one of bash, zsh"},
+      {"completion tcsh", "SHELL: 'tcsh' is not one of bash, zsh, fish"},
+      {"generate run --max-tokens 3 --max-new-tokens 4", "--max-tokens"},
       {"generate run --input a --input b", "--input is given 2 times: give it once"},
       {"generate run --device cpu --device cpu --device cpu", "--device is given 3 times: give it once"},
       {"generate run --prompt", "--prompt needs a value"},

@@ -178,7 +178,7 @@ TEST_F(OwnText, BadTextsAreOneLine) {
   dir_.write("latin-1.txt", text + "\xE9t\xE9\n");
   dir_.write("image.png", "\x89PNG\r\n\x1A\n" + text);
   dir_.write("table.tsv", "words\tkind\nto be\tplay\n");
-  dir_.write("commas.csv", "text,label\nto be,play\n");
+  dir_.write("commas.tsv", "text,label\nto be,play\n");
   fs::create_directory(dir_ / "folder");
   dir_.write("good.txt", text);
   dir_.write("tiny.yaml", "model: {n_layers: 1}\n");
@@ -192,7 +192,8 @@ TEST_F(OwnText, BadTextsAreOneLine) {
   expect_error("train latin-1.txt", "latin-1.txt:");
   expect_error("train image.png", "image.png:1: not UTF-8 at byte 0");
   expect_error("train table.tsv", "table.tsv:1: no column is called text or label; there are: words, kind");
-  expect_error("train commas.csv", "commas.csv:1: columns are separated by tabs, not by commas");
+  expect_error("train commas.tsv",
+               "commas.tsv:1: columns are separated by tabs in a .tsv: call the file .csv");
   expect_error("train good.txt table.tsv", "table.tsv: a table is not one text: give it alone");
   expect_error("train folder", "folder");
   expect_error("train nowhere.txt", "nowhere.txt");

@@ -133,6 +133,16 @@ TEST_F(Score, RefusesWhatItCannotScore) {
   expect_error("score writer", "text 1: ", "\xFF\n");
 }
 
+TEST_F(Score, ReadsTables) {
+  dir().write("rows.csv", "id,Text\n1,to be\n2,\"or not, to\"\n");
+  dir().write("rows.txt", "to be\nor not, to\n");
+  const auto scores = zoo("score writer --input rows.csv");
+  EXPECT_EQ(scores.code, 0) << scores.err;
+  EXPECT_EQ(scores.out, zoo("score writer --input rows.txt").out);
+  expect_error("score translator --input rows.csv",
+               "rows.csv: write lines with the source, one tab and the target");
+}
+
 TEST_F(Score, OutputsHaveTheFormThatIsAskedFor) {
   const auto outputs_of = [&](const std::string& arguments) {
     return results("generate writer --prompt 'to be' --max-new-tokens 20 --num-samples 8 " +

@@ -64,6 +64,22 @@ def main(zoo):
             failed.returncode == 2 and failed.stderr.count("\n") == 1 and word in failed.stderr,
             f"{wrong} gives {failed.returncode}: {failed.stderr}",
         )
+    check_disturbed(zoo)
+
+
+def check_disturbed(zoo):
+    """Hostile requests change no answer. How long they may keep others waiting is measured, not tested."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "rows.json"
+        kinds = ("leave", "expression", "suppressed", "heads")
+        done = run("serving/disturb.py", "--smoke", "--threads", "1", "--zoo", zoo, "--json", str(file), "--kinds", *kinds)
+        check(done.returncode in (0, 1), f"it ends with {done.returncode}: {done.stderr}")
+        rows = json.loads(file.read_text(encoding="utf-8"))
+    check(len(rows) == 7, f"it has tried {[row['kind'] for row in rows]}")
+    for row in rows:
+        check(row["equal"] == row["of"] == 9, f"{row['kind']}: {row['equal']} answers are equal, {row['problem']}")
+    failed = run("serving/disturb.py", "--zoo", zoo, "--kinds", "friendly")
+    check(failed.returncode == 2 and "--kinds" in failed.stderr, f"--kinds friendly gives {failed.returncode}")
 
 
 if __name__ == "__main__":

@@ -24,7 +24,8 @@ namespace zoo::testing {
 /// `zoo ARGUMENTS` through a shell, with a pseudo-terminal for all streams that are not redirected.
 class TerminalSession {
  public:
-  TerminalSession(const TempDir& dir, const std::string& arguments) {
+  /// `columns`: its width; 0: unknown.
+  TerminalSession(const TempDir& dir, const std::string& arguments, unsigned short columns = 0) {
     screen_ = ::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
     if (screen_ < 0 || ::grantpt(screen_) != 0 || ::unlockpt(screen_) != 0) std::abort();
     const int terminal = ::open(::ptsname(screen_), O_RDWR | O_NOCTTY | O_CLOEXEC);
@@ -33,6 +34,8 @@ class TerminalSession {
     settings.c_oflag &= ~static_cast<tcflag_t>(OPOST);  // line breaks stay as they are
     settings.c_lflag &= ~static_cast<tcflag_t>(ECHO);
     ::tcsetattr(terminal, TCSANOW, &settings);
+    winsize size{.ws_row = 24, .ws_col = columns, .ws_xpixel = 0, .ws_ypixel = 0};
+    if (columns > 0) ::ioctl(terminal, TIOCSWINSZ, &size);
     const auto command = shell_command(arguments);
     pid_ = ::fork();
     if (pid_ == 0) {

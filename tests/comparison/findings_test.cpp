@@ -10,10 +10,12 @@
 
 #include "comparison/statistics/paired_test.h"
 #include "comparison/statistics/power.h"
+#include "comparison/unequal_machine.h"
 
 namespace zoo {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -152,6 +154,34 @@ TEST(Findings, SayTheTokensUnderABudget) {
   for (int i = 1; i <= 7; ++i) many.push_back({"run " + std::to_string(i), {i * 1'000'000}});
   EXPECT_EQ(consumption_finding(seconds, readers(many), "token"),
             "In 60 s the runs saw between 1 M tokens (run 1) and 7 M (run 7).");
+}
+
+// Equal seconds are not equal where another program takes a part of the machine.
+TEST(Findings, SecondsOfABusyMachineAreNotEqual) {
+  const auto trained = [](const std::string& name, const std::vector<int64_t>& tokens, double speed) {
+    auto run = run_of(name, {0.5, 0.5});
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      run.seeds[i].state.emplace();
+      run.seeds[i].state->tokens = tokens[i];
+      run.seeds[i].state->seconds = 10;
+    }
+    run.speed = RunSpeed{.train_tokens_per_second = Measured{.median = speed}};
+    return run;
+  };
+  const Budget seconds{.kind = BudgetKind::seconds, .amount = 10},
+      steps{.kind = BudgetKind::steps, .amount = 10};
+  const Runs quiet{trained("gpt", {109'000, 108'000}, 11'000), trained("mlp", {205'000, 199'000}, 21'000)};
+  EXPECT_FALSE(unequal_machine(seconds, quiet)) << "a faster model reads more";
+  const Runs seeds{quiet[1], trained("gpt", {109'000, 78'000}, 11'000)};
+  EXPECT_THAT(
+      unequal_machine(seconds, seeds).value(),
+      AllOf(HasSubstr("gpt (seed 2) had 72 % of the speed of gpt (seed 1)"), HasSubstr("budget of tokens")));
+  Runs runs{quiet[0], trained("mlp", {120'000, 121'000}, 21'000)};
+  EXPECT_THAT(unequal_machine(seconds, runs).value(),
+              HasSubstr("mlp (seed 1) had 58 % of the speed of gpt (seed 1)"));
+  EXPECT_FALSE(unequal_machine(steps, runs));
+  runs[1].speed.reset();
+  EXPECT_FALSE(unequal_machine(seconds, runs)) << "nothing shows how fast it is on a quiet machine";
 }
 
 TEST(Findings, NumbersHaveSignificantDigits) {

@@ -56,6 +56,9 @@ TEST(SizeFit, SaysWhatComputeTheSameLossNeeds) {
                                               HasSubstr(" times the compute of gpt for the same loss")));
   EXPECT_THAT(size_finding(near, true), Not(HasSubstr("extrapolated")));
   EXPECT_EQ(size_finding(near, false), "") << "an unfair comparison has no finding";
+  auto vague = near;
+  vague.fit.shared_exponent = {.value = 0.1, .low = -6.8, .high = 7.0};
+  EXPECT_EQ(size_finding(vague, true), "") << "any exponent would fit";
 }
 
 TEST(SizeFit, SaysWhereNoMeasurementSupportsTheRatio) {

@@ -5,9 +5,8 @@
 #include <torch/types.h>
 
 #include <zoo/data/batch_source.h>
-#include <zoo/experiments/load_experiment.h>
 #include <zoo/io/files.h>
-#include <zoo/layers/attention/attention.h>
+#include <zoo/zoo.h>
 
 #include "data/batch_source.h"
 #include "io/files.h"

@@ -268,7 +268,7 @@ TEST_F(SpeechData, AListHasFilesTextsAndSpeakers) {
   EXPECT_THAT(train.front().speaker, ::testing::AnyOf("ann", "bob"));
   EXPECT_EQ(train.front().sample_rate, 8000);
   EXPECT_EQ(std::ssize(read_samples(train.front().file, config_.audio)), train.front().n_samples);
-  EXPECT_EQ(read_transcripts(config_, Split::valid).front(), valid.front().text);
+  EXPECT_EQ(listed_recordings(config_).take(Split::valid).front().text, valid.front().text);
 }
 
 TEST_F(SpeechData, BadListsGetOneLine) {

@@ -11,9 +11,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/machine.h"
 #include "data/tables.h"
 #include "io/files.h"
 #include "tests/data/support.h"
+#include "tests/support/file_opens.h"
+#include "text/text_rows.h"
+#include "text/token_streams.h"
 #include "tokenizers/token_cache.h"
 #include "tokenizers/tokenize.h"
 
@@ -26,7 +30,7 @@ using testing::message_of;
 using testing::ScopedEnvironment;
 using testing::TempDir;
 
-class Corpus : public ::testing::Test {
+class CorpusFiles : public ::testing::Test {
  protected:
   DataConfig config_of(const std::vector<std::string>& train, DocumentSplit documents = DocumentSplit::none) {
     DataConfig config;
@@ -46,7 +50,7 @@ class Corpus : public ::testing::Test {
   ScopedEnvironment root_{"ZOO_DATA", dir_.path().string()};
 };
 
-TEST_F(Corpus, DocumentsAreWhatTheConfigurationSays) {
+TEST_F(CorpusFiles, DocumentsAreWhatTheConfigurationSays) {
   EXPECT_THAT(documents("a\n\nb\n", DocumentSplit::none), ElementsAre("a\n\nb\n"));
   EXPECT_THAT(documents("a\n\n  \nb c \n", DocumentSplit::line), ElementsAre("a", "b c"));
   EXPECT_THAT(documents("\n\na\nb\n\n \t\nc\n\n", DocumentSplit::blank_line), ElementsAre("a\nb", "c"));
@@ -54,7 +58,62 @@ TEST_F(Corpus, DocumentsAreWhatTheConfigurationSays) {
               ElementsAre("a\n\nb", "100 %\n% no", "c"));
 }
 
-TEST_F(Corpus, TextsOfATableAreDocuments) {
+TEST_F(CorpusFiles, OfALargeCorpusAreReadThreeTimes) {
+  std::string text;
+  for (int i = 0; i < 50; ++i) text += fmt::format("line {}\n", i * i);
+  dir_.write("train.txt", text);
+  const ScopedEnvironment cache("ZOO_CACHE", (dir_ / "cache").string());
+  for (const auto documents : {DocumentSplit::none, DocumentSplit::line}) {
+    const auto config = config_of({"train.txt"}, documents);
+    TokenizerConfig characters;
+    characters.type = TokenizerKind::character;
+    testing::FileOpens opens({dir_ / "train.txt"});
+    Corpus corpus(config, /*most_kept=*/0);  // as if its texts did not fit into memory
+    const auto tokenizer = make_tokenizer(characters, SpecialTokenSet::all, corpus.reader(Split::train));
+    TokenStreams streams(corpus);
+    const auto train = streams.take(Split::train, *tokenizer), valid = streams.take(Split::valid, *tokenizer);
+    const auto hash = corpus.hash_of_data();
+    EXPECT_EQ(opens.counts().at("train.txt"), documents == DocumentSplit::none ? 2 : 3);
+
+    EXPECT_EQ(hash, hash_of_data(config));
+    const auto expect_tokens = [&](const TokenStore& store, Split split) {
+      EXPECT_EQ(store.stored_ids(),
+                tokenize(read_documents(config, split), *tokenizer, RowEnding::end_of_sequence).stored_ids());
+    };
+    expect_tokens(train, Split::train);
+    expect_tokens(valid, Split::valid);
+    // A small corpus is kept, and has the same tokens in the cache.
+    Corpus kept(config);
+    testing::FileOpens once({dir_ / "train.txt"});
+    for (const auto split : {Split::train, Split::valid}) {
+      EXPECT_EQ(kept.texts(split), read_documents(config, split));
+      EXPECT_EQ(kept.fingerprint(split), corpus.fingerprint(split));
+    }
+    EXPECT_EQ(kept.hash_of_data(), hash);
+    EXPECT_EQ(once.counts().at("train.txt"), 1 + 2);  // read_documents() reads each time
+  }
+}
+
+TEST_F(CorpusFiles, OfASplitWithoutDocumentsAreRefusedWhenItIsWanted) {
+  dir_.write("train.txt", "one\ntwo\n");
+  auto config = config_of({"train.txt"}, DocumentSplit::line);
+  config.valid_fraction = 0.1;  // none of two
+  Corpus corpus(config);
+  TokenizerConfig bytes;
+  bytes.type = TokenizerKind::byte;
+  const auto tokenizer = make_tokenizer(bytes, SpecialTokenSet::all, nullptr);
+  TokenStreams streams(corpus);
+  EXPECT_EQ(streams.take(Split::train, *tokenizer).n_rows(), 1);
+  EXPECT_EQ(streams.take(Split::valid, *tokenizer).n_rows(), 1);
+  dir_.write("train.txt", "one\n");
+  Corpus small(config);
+  TokenStreams of_small(small);
+  EXPECT_THAT(message_of<DataError>([&] { of_small.take(Split::train, *tokenizer); }),
+              HasSubstr("no documents for train"));
+  EXPECT_EQ(of_small.take(Split::valid, *tokenizer).n_rows(), 1);
+}
+
+TEST_F(CorpusFiles, TextsOfATableAreDocuments) {
   dir_.write("train.tsv", "label\tsentence\n0\tone two \n1\t \n1\tthree\n");
   dir_.write("train.txt", "four\nfive\n");
   DataConfig config = config_of({"train.tsv", "train.txt"}, DocumentSplit::line);
@@ -70,13 +129,13 @@ TEST_F(Corpus, TextsOfATableAreDocuments) {
       HasSubstr("train.tsv:1: no column \"text\" or \"phrase\" in the header; there are: label, sentence"));
 }
 
-TEST_F(Corpus, ForeignLineEndsAndByteOrderMarksAreTolerated) {
+TEST_F(CorpusFiles, ForeignLineEndsAndByteOrderMarksAreTolerated) {
   EXPECT_THAT(documents("\xEF\xBB\xBFone\r\n%\r\ntwo\r\n", DocumentSplit::percent),
               ElementsAre("one", "two"));
   EXPECT_THAT(documents("a\rb\r\n", DocumentSplit::none), ElementsAre("a\rb\n"));
 }
 
-TEST_F(Corpus, TheValidationSplitIsTheEndOfTheTextInCodePoints) {
+TEST_F(CorpusFiles, TheValidationSplitIsTheEndOfTheTextInCodePoints) {
   std::string text;
   for (int i = 0; i < 103; ++i) text += i % 3 == 0 ? "ä" : i % 3 == 1 ? "x" : "€";
   dir_.write("train.txt", text);
@@ -87,7 +146,7 @@ TEST_F(Corpus, TheValidationSplitIsTheEndOfTheTextInCodePoints) {
   EXPECT_EQ(train[0] + valid.at(0), text);
 }
 
-TEST_F(Corpus, TinyShakespeareIsSplitAsNanoGptDoesIt) {
+TEST_F(CorpusFiles, TinyShakespeareIsSplitAsNanoGptDoesIt) {
   const auto file = std::filesystem::absolute(testing::mirror() / "tinyshakespeare/input.txt");
   if (!std::filesystem::exists(file)) GTEST_SKIP() << file << " is not here; set ZOO_DATA_MIRROR";
   const DataConfig config = config_of({file.string()});
@@ -95,7 +154,7 @@ TEST_F(Corpus, TinyShakespeareIsSplitAsNanoGptDoesIt) {
   EXPECT_EQ(read_documents(config, Split::valid).at(0).size(), 111540);
 }
 
-TEST_F(Corpus, AWholeTextMayBeSplitWithinAnyFile) {
+TEST_F(CorpusFiles, AWholeTextMayBeSplitWithinAnyFile) {
   dir_.write("a.txt", "aaaaaa");
   dir_.write("b.txt", "bbbb");
   DataConfig config = config_of({"a.txt", "b.txt"});
@@ -104,20 +163,20 @@ TEST_F(Corpus, AWholeTextMayBeSplitWithinAnyFile) {
   EXPECT_THAT(read_documents(config, Split::valid), ElementsAre("a", "bbbb"));
 }
 
-TEST_F(Corpus, DocumentsAreSplitWhole) {
+TEST_F(CorpusFiles, DocumentsAreSplitWhole) {
   dir_.write("train.txt", "1\n2\n3\n4\n5\n6\n7\n");
   const DataConfig config = config_of({"train.txt"}, DocumentSplit::line);
   EXPECT_THAT(read_documents(config, Split::train), ElementsAre("1", "2", "3", "4", "5", "6"));
   EXPECT_THAT(read_documents(config, Split::valid), ElementsAre("7"));
 }
 
-TEST_F(Corpus, InvalidUtf8NamesFileLineAndByte) {
+TEST_F(CorpusFiles, InvalidUtf8NamesFileLineAndByte) {
   dir_.write("train.txt", "fine\nb\xE9se\n");
   const auto message = message_of<DataError>([&] { read_documents(config_of({"train.txt"}), Split::train); });
   EXPECT_THAT(message, HasSubstr(dir_.path().string() + "/train.txt:2: not UTF-8 at byte 6"));
 }
 
-TEST_F(Corpus, MissingAndEmptyFilesAreErrors) {
+TEST_F(CorpusFiles, MissingAndEmptyFilesAreErrors) {
   const auto read = [&](const char* file) {
     return message_of<DataError>([&] { read_documents(config_of({file}), Split::train); });
   };
@@ -141,37 +200,37 @@ TEST_F(Corpus, MissingAndEmptyFilesAreErrors) {
               HasSubstr("too short to be split"));
 }
 
-TEST_F(Corpus, ParallelLinesCorrespond) {
+TEST_F(CorpusFiles, ParallelLinesCorrespond) {
   dir_.write("p.de", "eins\r\nzwei\n\nvier\nfünf\n");
   dir_.write("p.en", "one\ntwo\nthree\nfour\n \n");
   DataConfig config = config_of({"p"});
   config.valid = {"p"};
-  const ParallelTexts texts = read_parallel(config, Split::train);
+  const ParallelTexts texts = parallel_texts(config).take(Split::train);
   EXPECT_THAT(texts.source, ElementsAre("eins", "zwei", "vier"));
   EXPECT_THAT(texts.target, ElementsAre("one", "two", "four"));
 
   dir_.write("p.en", "one\ntwo\n");
-  const auto message = message_of<DataError>([&] { read_parallel(config, Split::train); });
+  const auto message = message_of<DataError>([&] { parallel_texts(config).take(Split::train); });
   EXPECT_THAT(message, HasSubstr("p.de has 5 lines"));
   EXPECT_THAT(message, HasSubstr("p.en has 2"));
   config.target = "fr";
-  EXPECT_THAT(message_of<DataError>([&] { read_parallel(config, Split::train); }),
+  EXPECT_THAT(message_of<DataError>([&] { parallel_texts(config).take(Split::train); }),
               HasSubstr("p.fr does not exist"));
 }
 
-TEST_F(Corpus, PairsMayStandInATable) {
+TEST_F(CorpusFiles, PairsMayStandInATable) {
   dir_.write("p.jsonl",
              "{\"translation\": {\"de\": \"eins\\nzwei\", \"en\": \"one\"}}\n{\"translation\": {\"de\": "
              "\"\", \"en\": \"two\"}}\n"
              "{\"translation\": {\"de\": \"drei\", \"en\": \"three\"}}\n");
   DataConfig config = config_of({"p.jsonl"});
   config.valid = {"p.jsonl"};
-  const auto texts = read_parallel(config, Split::train);
+  const auto texts = parallel_texts(config).take(Split::train);
   EXPECT_THAT(texts.source, ElementsAre("eins zwei", "drei"));
   EXPECT_THAT(texts.target, ElementsAre("one", "three"));
 }
 
-TEST_F(Corpus, LinesOfJsonAreATable) {
+TEST_F(CorpusFiles, LinesOfJsonAreATable) {
   dir_.write(
       "rows.jsonl",
       "\xEF\xBB\xBF{\"text\": \"one \\u20ac\\r\\n\", \"label\": 1, \"meta\": {\"a\": {\"b\": \"x\"}}}\r\n\n"
@@ -179,7 +238,7 @@ TEST_F(Corpus, LinesOfJsonAreATable) {
   DataConfig config = config_of({"rows.jsonl"}, DocumentSplit::line);
   config.valid = {"rows.jsonl"};
   EXPECT_THAT(read_documents(config, Split::train), ElementsAre("one €"));
-  auto rows = read_labelled(config, Split::train);
+  auto rows = labelled_texts(config).take(Split::train);
   EXPECT_THAT(rows.texts, ElementsAre("one €\n", "", "")) << "a classifier reads texts as they stand";
   EXPECT_THAT(rows.labels, ElementsAre("1", "true", "0.5"));
   config.text_column = {"nothing", "meta.a.b"};
@@ -201,7 +260,7 @@ TEST_F(Corpus, LinesOfJsonAreATable) {
 }
 
 // The pieces in which a file is read end within lines, line ends and characters.
-TEST_F(Corpus, LinesAreThoseOfTheWholeFile) {
+TEST_F(CorpusFiles, LinesAreThoseOfTheWholeFile) {
   std::string content, line;
   std::vector<std::string> expected;
   for (size_t i = 0; content.size() < 3'500'000; ++i) {
@@ -214,15 +273,15 @@ TEST_F(Corpus, LinesAreThoseOfTheWholeFile) {
   EXPECT_TRUE(documents(content, DocumentSplit::line) == expected);
 }
 
-TEST_F(Corpus, LabelledRowsAreReadByColumnName) {
+TEST_F(CorpusFiles, LabelledRowsAreReadByColumnName) {
   dir_.write("rows.tsv", "id\tlabel\tsentence\n1\tgood\tquite \"nice\"\n\n2\tbad\t\n");
   DataConfig config = config_of({"rows.tsv"});
   config.valid = {"rows.tsv"};
-  const LabelledTexts rows = read_labelled(config, Split::train);
+  const LabelledTexts rows = labelled_texts(config).take(Split::train);
   EXPECT_THAT(rows.texts, ElementsAre("quite \"nice\"", ""));
   EXPECT_THAT(rows.labels, ElementsAre("good", "bad"));
 
-  const auto read = [&] { return message_of<DataError>([&] { read_labelled(config, Split::train); }); };
+  const auto read = [&] { return message_of<DataError>([&] { labelled_texts(config).take(Split::train); }); };
   dir_.write("rows.tsv", "sentence\tlabel\na\tb\nonly one\n");
   EXPECT_THAT(read(), HasSubstr("rows.tsv:3: 1 fields"));
   dir_.write("rows.tsv", "sentence\tlabel\na\t \n");
@@ -242,10 +301,11 @@ std::string sorted_rows(int n, int rows_of_a_class) {
   return table;
 }
 
-TEST_F(Corpus, ATableSortedByClassIsSplitWithClassesInProportion) {
+TEST_F(CorpusFiles, ATableSortedByClassIsSplitWithClassesInProportion) {
   dir_.write("rows.tsv", sorted_rows(4, 500));
   const auto config = config_of({"rows.tsv"});
-  const auto train = read_labelled(config, Split::train), valid = read_labelled(config, Split::valid);
+  const auto train = labelled_texts(config).take(Split::train),
+             valid = labelled_texts(config).take(Split::valid);
   EXPECT_EQ(train.texts.size() + valid.texts.size(), 2000U);
   for (const std::string label : {"class 0", "class 1", "class 2", "class 3"}) {
     // 50 are expected, and the deviation is 6.7.
@@ -254,30 +314,31 @@ TEST_F(Corpus, ATableSortedByClassIsSplitWithClassesInProportion) {
   EXPECT_TRUE(std::ranges::is_sorted(valid.labels));
 }
 
-TEST_F(Corpus, ARowStaysWhereItIsWhenRowsAreAdded) {
+TEST_F(CorpusFiles, ARowStaysWhereItIsWhenRowsAreAdded) {
   dir_.write("rows.tsv", sorted_rows(2, 100));
   const auto config = config_of({"rows.tsv"});
-  const auto before = read_labelled(config, Split::valid);
+  const auto before = labelled_texts(config).take(Split::valid);
   dir_.write("rows.tsv", "text\tlabel\nnew\tclass 0\n" + sorted_rows(3, 120).substr(11));
-  const auto after = read_labelled(config, Split::valid);
+  const auto after = labelled_texts(config).take(Split::valid);
   EXPECT_GT(after.texts.size(), before.texts.size());
   for (const auto& text : before.texts) EXPECT_THAT(after.texts, ::testing::Contains(text));
 }
 
-TEST_F(Corpus, SmallTablesHaveRowsOfEachClassForTraining) {
+TEST_F(CorpusFiles, SmallTablesHaveRowsOfEachClassForTraining) {
   for (int rows_of_a_class = 2; rows_of_a_class < 8; ++rows_of_a_class) {
     for (int n = 1; n < 6; ++n) {
       SCOPED_TRACE(fmt::format("{} classes of {}", n, rows_of_a_class));
       dir_.write("rows.tsv", sorted_rows(n, rows_of_a_class));
       const auto config = config_of({"rows.tsv"});
-      const auto train = read_labelled(config, Split::train), valid = read_labelled(config, Split::valid);
+      const auto train = labelled_texts(config).take(Split::train),
+                 valid = labelled_texts(config).take(Split::valid);
       EXPECT_EQ(std::set(train.labels.begin(), train.labels.end()).size(), static_cast<size_t>(n));
       EXPECT_GE(valid.texts.size(), 1U);
     }
   }
 }
 
-TEST_F(Corpus, CapitalsInASuffixDoNotMatter) {
+TEST_F(CorpusFiles, CapitalsInASuffixDoNotMatter) {
   const std::string rows = "text\tlabel\none\ta\n", lines = "{\"text\": \"one\", \"label\": \"a\"}\n";
   for (const auto& [name, content] :
        {std::pair("R.TSV", rows), std::pair("r.tab", rows), std::pair("r.Tab", rows),
@@ -287,11 +348,49 @@ TEST_F(Corpus, CapitalsInASuffixDoNotMatter) {
     DataConfig config = config_of({name});
     config.valid = {ConfigPath(name)};
     EXPECT_TRUE(is_table(name));
-    EXPECT_THAT(read_labelled(config, Split::train).texts, ElementsAre("one"));
+    EXPECT_THAT(labelled_texts(config).take(Split::train).texts, ElementsAre("one"));
   }
 }
 
-TEST_F(Corpus, TextsForAModelAreLinesOrAColumn) {
+TEST_F(CorpusFiles, CsvHasQuotationMarks) {
+  const auto rows = [&](const std::string& content) {
+    std::vector<std::string> found;
+    read_table(dir_.write("r.csv", content), {{"text"}, {"label"}}, [&](const TableRow& row) {
+      found.push_back(fmt::format("{} {} {}", row.number, row.fields[0], row.fields[1]));
+    });
+    return found;
+  };
+  EXPECT_THAT(
+      rows("\xEF\xBB\xBFlabel,text\r\nup,\"a, \"\"b\"\"\"\r\n\r\ndown,\"two\nlines\"\nup,plain \"x\" \n,\n"),
+      ElementsAre("2 a, \"b\" up", "4 two\nlines down", "6 plain \"x\" up", "7  "));
+  EXPECT_THAT(rows("\"label\";\"text\"\nup;\"1,5; 2\"\n"), ElementsAre("2 1,5; 2 up")) << "Excel in German";
+  EXPECT_THAT(open_table(dir_.write("r.csv", "\"a,b\";c\n"))->columns(), ElementsAre("a,b", "c"));
+  const auto problem = [&](const std::string& content) {
+    return message_of<DataError>([&] { rows(content); });
+  };
+  EXPECT_THAT(problem("label,text\nup,a,b\n"), HasSubstr("r.csv:2: 3 fields, but the header has 2"));
+  EXPECT_THAT(problem("label,text\nup,\"a\" b\n"),
+              HasSubstr("r.csv:2: after a field in quotation marks stands  b"));
+  EXPECT_THAT(problem("label,text\nup,\"a\nb\n"), HasSubstr("r.csv:2: a field begins with a quotation mark"));
+  EXPECT_THAT(problem("label,words\nup,a\n"), HasSubstr("r.csv:1: no column \"text\" in the header"));
+  EXPECT_THAT(problem(""), HasSubstr("r.csv: the file is empty"));
+}
+
+// A line of tabs has as many fields as bytes.
+TEST_F(CorpusFiles, ALineOfTabsTakesNoMoreMemoryThanItsBytes) {
+  const std::string tabs(20 << 20, '\t');
+  dir_.write("row.tsv", "text\tlabel\n" + tabs + "\n");
+  dir_.write("header.tsv", tabs + "\n");
+  const int64_t before = peak_resident_bytes();
+  EXPECT_THAT(
+      message_of<DataError>([&] { read_table(dir_ / "row.tsv", {{"text"}}, [](const TableRow&) {}); }),
+      HasSubstr("row.tsv:2: 20971521 fields, but the header has 2"));
+  EXPECT_THAT(message_of<DataError>([&] { open_table(dir_ / "header.tsv"); }),
+              HasSubstr("header.tsv:1: 20971521 columns: a table has at most 16384"));
+  EXPECT_LT(peak_resident_bytes() - before, int64_t{150} << 20);
+}
+
+TEST_F(CorpusFiles, TextsForAModelAreLinesOrAColumn) {
   DataConfig config;
   const auto read = [&](const std::string& name) { return read_texts(dir_ / name, config); };
   dir_.write("lines.txt", "\xEF\xBB\xBFone \r\n\n two\t\nthree");
@@ -299,6 +398,11 @@ TEST_F(Corpus, TextsForAModelAreLinesOrAColumn) {
   EXPECT_THAT(lines_of_text("a\nb\n", "here"), ElementsAre("a", "b"));
   dir_.write("rows.tsv", "id\tsentence\n1\tone \n\n2\t\n3\tthree\n");
   EXPECT_THAT(read("rows.tsv"), ElementsAre("one ", "", "three"));
+
+  dir_.write("rows.tsv", "id\tText\n1\tone\n");
+  EXPECT_THAT(read("rows.tsv"), ElementsAre("one"));
+  dir_.write("rows.csv", "id,Review\n1,\"one, two\"\n");
+  EXPECT_THAT(read("rows.csv"), ElementsAre("one, two"));
 
   dir_.write("rows.tsv", "id\tsentence\n");
   EXPECT_THAT(message_of<DataError>([&] { read("rows.tsv"); }), HasSubstr("rows.tsv: the table has no rows"));

@@ -1,8 +1,12 @@
 #include "data/data_config.h"
 
+#include <sstream>
+
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "io/files.h"
 #include "tests/data/support.h"
 
 namespace zoo {
@@ -101,6 +105,18 @@ TEST(DataPath, IsLookedForInThreePlaces) {
   EXPECT_THAT(message_of<DataError>([&] { data_path("corpus"); }), HasSubstr("corpus is not a file"));
   const testing::ScopedEnvironment none("ZOO_DATA", "");
   EXPECT_EQ(data_root(), "datasets");
+}
+
+TEST(DataPath, MessagesKnowAllCorporaOfTheScript) {
+  const auto script = read_file("scripts/get_data.sh");
+  const size_t begin = script.find("\nnames=(") + 8;
+  std::istringstream names(script.substr(begin, script.find(')', begin) - begin));
+  int n = 0;
+  for (std::string name; names >> name; ++n) {
+    EXPECT_THAT(testing::message_of<DataError>([&] { data_path(name + "/none.txt"); }),
+                ::testing::HasSubstr(fmt::format("get it with `scripts/get_data.sh {}`", name)));
+  }
+  EXPECT_GE(n, 20);
 }
 
 TEST(DataPath, FilesAndPrefixesArePinned) {

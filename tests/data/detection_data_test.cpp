@@ -242,7 +242,7 @@ class AnnotatedSets : public ::testing::Test {
   std::unique_ptr<BatchSource> batches(const DataConfig& config, int64_t batch_size,
                                        BatchOptions::Order order) const {
     auto images =
-        std::make_shared<const AnnotatedImages>(read_marked_images(config, Split::train, {"cat", "dog"}));
+        std::make_shared<const AnnotatedImages>(marked_images(config, {"cat", "dog"}).take(Split::train));
     BatchOptions options;
     options.batch_size = batch_size;
     options.seed = 3;
@@ -257,8 +257,8 @@ class AnnotatedSets : public ::testing::Test {
 TEST_F(AnnotatedSets, HavePicturesAndObjects) {
   auto all = config();
   all.valid = all.train;
-  EXPECT_THAT(categories_of(all, Split::train), ElementsAre("cat", "dog"));
-  const auto set = read_marked_images(all, Split::train, {"cat", "dog"});
+  EXPECT_THAT(categories_of(read_descriptions(all, Split::train)), ElementsAre("cat", "dog"));
+  const auto set = marked_images(all, {"cat", "dog"}).take(Split::train);
   ASSERT_EQ(set.size(), 12);
   EXPECT_EQ(set.objects(3).size(), 3U);
   EXPECT_EQ(set.objects(3)[1].category, 1);
@@ -279,14 +279,14 @@ TEST_F(AnnotatedSets, MayHaveManyCategories) {
                          categories));
   auto many = config("many.json");
   many.valid = many.train;
-  const auto labels = categories_of(many, Split::train);
+  const auto labels = categories_of(read_descriptions(many, Split::train));
   ASSERT_EQ(labels.size(), 200'000U);
-  EXPECT_EQ(read_marked_images(many, Split::train, labels).objects(0).front().category, 199'999);
+  EXPECT_EQ(marked_images(many, labels).take(Split::train).objects(0).front().category, 199'999);
 }
 
 TEST_F(AnnotatedSets, APartIsForValidation) {
-  const auto train = read_marked_images(config(), Split::train, {"cat", "dog"}),
-             valid = read_marked_images(config(), Split::valid, {"cat", "dog"});
+  const auto train = marked_images(config(), {"cat", "dog"}).take(Split::train),
+             valid = marked_images(config(), {"cat", "dog"}).take(Split::valid);
   EXPECT_EQ(train.size(), 9);
   EXPECT_EQ(valid.size(), 3);
   std::set<std::string> files;
@@ -303,16 +303,18 @@ TEST_F(AnnotatedSets, AreFoundInTheLayoutOfCoco) {
   std::filesystem::create_directories(dir_ / "annotations");
   std::filesystem::rename(dir_ / "set.json", dir_ / "annotations/instances_val.json");
   const auto named = config("annotations/instances_val.json");
-  EXPECT_THAT(message_of<DataError>([&] { read_marked_images(named, Split::train, {"cat", "dog"}); }),
+  EXPECT_THAT(message_of<DataError>([&] {
+                marked_images(named, {"cat", "dog"}).take(Split::train);
+              }),
               HasSubstr("instances_val.json: no '0.png' in '"));
   std::filesystem::rename(dir_ / "images", dir_ / "val");
-  EXPECT_EQ(read_marked_images(named, Split::train, {"cat", "dog"}).size(), 9);
+  EXPECT_EQ(marked_images(named, {"cat", "dog"}).take(Split::train).size(), 9);
 }
 
 TEST_F(AnnotatedSets, BadSetsGetOneLine) {
   const auto problem = [&](const DataConfig& config, const std::vector<std::string>& labels) {
     return message_of<Error>([&] {
-      const auto set = read_marked_images(config, Split::train, labels);
+      const auto set = marked_images(config, labels).take(Split::train);
       for (int64_t i = 0; i < set.size(); ++i) set.image(i);
     });
   };

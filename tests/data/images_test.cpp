@@ -185,7 +185,7 @@ TEST_F(ImageSets, ThreeFormsHaveTheSameImages) {
   for (const std::string name : {"train-images-idx3-ubyte", "tree", "list.tsv"}) {
     auto all = config(name);
     all.valid = all.train;
-    const auto images = read_images(all, Split::train);
+    const auto images = labelled_images(all).take(Split::train);
     std::set<std::pair<std::string, std::vector<uint8_t>>> found;
     for (int64_t i = 0; i < images.size(); ++i) found.emplace(images.label(i), images.image(i).pixels);
     EXPECT_EQ(found.size(), 8U);
@@ -196,8 +196,8 @@ TEST_F(ImageSets, ThreeFormsHaveTheSameImages) {
 
 // Together they are all images, and both have both classes, which take turns in the files.
 TEST_F(ImageSets, AQuarterOfTheImagesIsForValidation) {
-  const auto train = read_images(config("list.tsv"), Split::train),
-             valid = read_images(config("list.tsv"), Split::valid);
+  const auto train = labelled_images(config("list.tsv")).take(Split::train),
+             valid = labelled_images(config("list.tsv")).take(Split::valid);
   EXPECT_EQ(train.size(), 6);
   ASSERT_EQ(valid.size(), 2);
   std::set<std::vector<uint8_t>> found, expected;
@@ -206,38 +206,41 @@ TEST_F(ImageSets, AQuarterOfTheImagesIsForValidation) {
   for (uint64_t i = 0; i < 8; ++i) expected.insert(picture(1, 4, 4, i).pixels);
   EXPECT_EQ(found, expected);
   // Another time the same ones.
-  EXPECT_EQ(read_images(config("list.tsv"), Split::valid).image(1).pixels, valid.image(1).pixels);
+  EXPECT_EQ(labelled_images(config("list.tsv")).take(Split::valid).image(1).pixels, valid.image(1).pixels);
 }
 
 TEST_F(ImageSets, BadListsGetOneLine) {
   const auto problem = [&](const std::string& rows) {
     dir_.write("bad.tsv", "image\tlabel\n" + rows);
-    return message_of<DataError>([&] { read_images(config("bad.tsv"), Split::train); });
+    return message_of<DataError>([&] { labelled_images(config("bad.tsv")).take(Split::train); });
   };
   EXPECT_THAT(problem("../a.png\tcat\n"),
               HasSubstr("bad.tsv:2: '../a.png' is no path of a file in the directory"));
   EXPECT_THAT(problem("/etc/passwd\tcat\n"), HasSubstr("bad.tsv:2: '/etc/passwd' is no path"));
   EXPECT_THAT(problem("a.png\t\n"), HasSubstr("no label"));
   dir_.write("train-labels-idx1-ubyte", idx({7}, "abcdefg"));
-  EXPECT_THAT(message_of<DataError>([&] { read_images(config("train-images-idx3-ubyte"), Split::train); }),
-              HasSubstr("has 8 images, but 7 labels belong to it: the numbers must be equal"));
+  EXPECT_THAT(
+      message_of<DataError>([&] { labelled_images(config("train-images-idx3-ubyte")).take(Split::train); }),
+      HasSubstr("has 8 images, but 7 labels belong to it: the numbers must be equal"));
   dir_.write("train-labels-idx1-ubyte", idx({8}, std::string(8, '\x02')));
-  EXPECT_THAT(message_of<DataError>([&] { read_images(config("train-images-idx3-ubyte"), Split::train); }),
-              HasSubstr("label 2 of image 1 has no name: data.images.label_names has 2"));
-  EXPECT_THAT(message_of<DataError>([&] { read_images(config("list"), Split::train); }),
+  EXPECT_THAT(
+      message_of<DataError>([&] { labelled_images(config("train-images-idx3-ubyte")).take(Split::train); }),
+      HasSubstr("label 2 of image 1 has no name: data.images.label_names has 2"));
+  EXPECT_THAT(message_of<DataError>([&] { labelled_images(config("list")).take(Split::train); }),
               HasSubstr("does not exist"));
 }
 
 // The header says a gigabyte, which a few kilobytes can hold if they are compressed.
 TEST_F(ImageSets, TheLabelsSayHowManyImagesAreRead) {
   dir_.write("train-images-idx3-ubyte", idx({40'000, 160, 160}, ""));
-  EXPECT_THAT(message_of<DataError>([&] { read_images(config("train-images-idx3-ubyte"), Split::train); }),
-              HasSubstr("has 40000 images, but 8 labels belong to it: the numbers must be equal"));
+  EXPECT_THAT(
+      message_of<DataError>([&] { labelled_images(config("train-images-idx3-ubyte")).take(Split::train); }),
+      HasSubstr("has 40000 images, but 8 labels belong to it: the numbers must be equal"));
 }
 
 std::unique_ptr<BatchSource> batches_of(const DataConfig& config, int64_t batch_size,
                                         BatchOptions::Order order) {
-  auto images = read_images(config, Split::train);
+  auto images = labelled_images(config).take(Split::train);
   std::vector<int64_t> classes;
   for (int64_t i = 0; i < images.size(); ++i) classes.push_back(images.label(i) == "dog");
   BatchOptions options;

@@ -9,7 +9,7 @@
 #include "tests/support/temp_dir.h"
 #include "text/batches/padded_rows.h"
 #include "text/batches/text_batches.h"
-#include "text/corpus.h"
+#include "text/text_rows.h"
 
 namespace zoo::testing {
 namespace {
@@ -120,16 +120,16 @@ TEST(PairTables, HaveTwoTextsARow) {
   config.valid = config.train;
   config.text_column = {"sentence1", "premise"};
   config.pair_column = {"sentence2", "hypothesis"};
-  const auto rows = read_labelled(config, Split::train);
+  const auto rows = labelled_texts(config).take(Split::train);
   EXPECT_THAT(rows.texts, ElementsAre("a b", "d"));
   EXPECT_THAT(rows.pairs, ElementsAre("c", "e f"));
   EXPECT_THAT(rows.labels, ElementsAre("yes", "no"));
   EXPECT_THAT(rows.inputs(), ElementsAre("a b\tc", "d\te f"));
   EXPECT_THAT(read_texts(path, config), ElementsAre("a b\tc", "d\te f"));
   config.pair_column = {"other"};
-  EXPECT_THAT(message_of<DataError>([&] { read_labelled(config, Split::train); }), HasSubstr("other"));
+  EXPECT_THAT(message_of<DataError>([&] { labelled_texts(config).take(Split::train); }), HasSubstr("other"));
   config.pair_column = {};
-  EXPECT_THAT(read_labelled(config, Split::train).pairs, IsEmpty());
+  EXPECT_THAT(labelled_texts(config).take(Split::train).pairs, IsEmpty());
   EXPECT_THAT(read_texts(path, config), ElementsAre("a b", "d"));
 }
 

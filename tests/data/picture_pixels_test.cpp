@@ -160,7 +160,7 @@ class ColouredImages : public ::testing::Test {
     config.images.size = kSize;
     config.images.channels = 3;
     config.images.augment = augment;
-    auto images = read_images(config, Split::train);
+    auto images = labelled_images(config).take(Split::train);
     std::vector<int64_t> classes;
     for (int64_t i = 0; i < images.size(); ++i) classes.push_back(std::stoll(images.label(i)));
     BatchOptions options;
@@ -306,9 +306,9 @@ TEST(AnnotatedImages, OfSeveralFilesKeepTheirObjects) {
     config.train.push_back(ConfigPath((dir / name).string()));
   config.valid = config.train;
   config.images.channels = 1;
-  const auto labels = categories_of(config, Split::train);
+  const auto labels = categories_of(read_descriptions(config, Split::train));
   EXPECT_THAT(labels, ElementsAre("cat", "dog", "cow"));
-  const auto set = read_marked_images(config, Split::train, labels);
+  const auto set = marked_images(config, labels).take(Split::train);
   ASSERT_EQ(set.size(), 6);
   const std::vector<int64_t> categories = {1, 2, 2}, heights = {8, 10, 11};
   for (int64_t i = 0; i < 6; ++i) {

@@ -1,8 +1,8 @@
+#include <tuple>
+
 #include <torch/types.h>
 
-#include <zoo/models/embedder.h>
-#include <zoo/models/heads.h>
-#include <zoo/models/stack.h>
+#include <zoo/models/families/family_model.h>
 
 #include "types.h"
 
@@ -16,7 +16,7 @@ void describe(zoo::ConfigVisitor& v, GridEncoderOptions& options) {
 }
 
 /// Field "grid" (B, H, W, F) to vectors (B, H·W, D), and the positions of a grid for every layer.
-class GridEmbedder final : public zoo::EmbedderImpl {
+class GridEmbedder final : public zoo::Cloneable<GridEmbedder, zoo::EmbedderImpl> {
  public:
   GridEmbedder(int64_t n_features, int64_t d_model) : d_model_(d_model) {
     projection = register_module("projection", zoo::Linear(zoo::LinearOptions(n_features, d_model)));
@@ -27,59 +27,33 @@ class GridEmbedder final : public zoo::EmbedderImpl {
     return {.vectors = projection(grid.flatten(1, 2)),
             .layer_positions = zoo::grid_positions(height, width, d_model_).to(grid.device()).unsqueeze(0)};
   }
+  auto arguments() const { return std::tuple(projection->n_inputs(), d_model_); }
   zoo::Linear projection{nullptr};
 
  private:
   int64_t d_model_;
 };
 
-class GridEncoder final : public zoo::Model {
+class GridEncoder final : public zoo::Cloneable<GridEncoder, zoo::EncodingModel> {
  public:
-  GridEncoder(const zoo::ModelConfig& config, const zoo::ModelPurpose& purpose)
-      : config_(config), purpose_(purpose) {
+  GridEncoder(const zoo::ModelConfig& config, const zoo::ModelPurpose& purpose) : Cloneable(config, purpose) {
     const auto& options = config.architecture.as<GridEncoderOptions>();
-    embedder_ =
-        register_module("embedder", std::make_shared<GridEmbedder>(options.n_features, config.d_model));
-    encoder_ = register_module("encoder", zoo::Stack(config, zoo::StackRole::encoder));
+    make_encoder("embedder", std::make_shared<GridEmbedder>(options.n_features, config.d_model));
     head_ = register_module("head", zoo::ModelHead(config, purpose, nullptr));
   }
   torch::Tensor features(const zoo::Batch& batch) override {
     return head_->prepare(hidden_states(batch).mean(1));
   }
-  torch::Tensor logits(const torch::Tensor& features) override { return head_->project(features); }
-  int64_t n_outputs() const override { return head_->n_outputs(); }
-  torch::Tensor hidden_states(const zoo::Batch& batch) override { return encode(batch, nullptr); }
-  void attention_maps(const zoo::Batch& batch, zoo::AttentionMaps& maps) override {
-    encode(batch, &maps.encoder);
-  }
-
- protected:
-  std::shared_ptr<torch::nn::Module> fresh(const std::optional<torch::Device>&) const override {
-    return std::make_shared<GridEncoder>(config_, purpose_);
-  }
-
- private:
-  torch::Tensor encode(const zoo::Batch& batch, std::vector<torch::Tensor>* maps) {
-    const auto embedded = embedder_->forward(batch);
-    return encoder_({.x = embedded.vectors, .layer_positions = embedded.layer_positions, .self_maps = maps});
-  }
-
-  zoo::ModelConfig config_;
-  zoo::ModelPurpose purpose_;
-  std::shared_ptr<GridEmbedder> embedder_;
-  zoo::Stack encoder_{nullptr};
-  zoo::ModelHead head_{nullptr};
 };
 
 void count(zoo::CostAccount& account, const zoo::ModelConfig& config, const zoo::ModelPurpose& purpose,
            const zoo::PassShape& shape) {
-  const auto found = shape.fields.find("grid");
-  const int64_t n = found == shape.fields.end() ? shape.length : found->second[1] * found->second[2];
+  const auto sizes = shape.sizes_of("grid");
+  const int64_t n = sizes.empty() ? shape.length : sizes[1] * sizes[2];
   zoo::count_linear(account, account.path("embedder", "projection"), "linear",
                     {config.architecture.as<GridEncoderOptions>().n_features, config.d_model},
                     static_cast<double>(shape.batch_size * n));
-  zoo::count_stack(account, "encoder", config, zoo::StackRole::encoder,
-                   {.batch_size = shape.batch_size, .n_queries = n, .n_keys = n});
+  zoo::count_encoder(account, config, shape.batch_size, n);
   zoo::count_head(account, config, purpose, zoo::Pooling::none, static_cast<double>(shape.batch_size));
 }
 
@@ -91,10 +65,7 @@ zoo::ModelFamily grid_encoder() {
   family.doc = "An encoder of grids of vectors.";
   family.make_options = zoo::options_of<GridEncoderOptions>();
   family.heads = {zoo::HeadKind::regression, zoo::HeadKind::classification};
-  family.make = [](const zoo::ModelConfig& config,
-                   const zoo::ModelPurpose& purpose) -> std::shared_ptr<zoo::Model> {
-    return std::make_shared<GridEncoder>(config, purpose);
-  };
+  family.make = zoo::makes<GridEncoder>();
   family.count = count;
   family.example = [](const zoo::ModelConfig& config, const zoo::ModelPurpose&, int64_t length) {
     zoo::Batch batch;

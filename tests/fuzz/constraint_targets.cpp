@@ -24,7 +24,7 @@ std::shared_ptr<const Tokenizer> tokens_of_bytes() {
 void follow(const Expression& expression) {
   static const auto tokenizer = tokens_of_bytes();
   const auto made =
-      std::make_shared<const TextConstraint>(expression, tokenizer, tokenizer->never_generated());
+      std::make_shared<const TextConstraint>(expression, *tokenizer, tokenizer->never_generated());
   RequestConstraint constraint(made, OutputText::stands_alone);
   TokenIds ids;
   for (int64_t step = 0; step < 24; ++step) {

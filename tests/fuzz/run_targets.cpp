@@ -117,9 +117,9 @@ class Runs {
     });
     if (task == "token_classification") vocabulary.labels = {"O", "B-X", "I-X"};
     if (task == "text_classification") vocabulary.labels = {"blue", "green", "red"};
-    const auto opened = open_task(experiment, vocabulary);
+    const auto opened = task_with_vocabulary(experiment, vocabulary);
     torch::manual_seed(1);
-    const auto model_of_task = make_model(experiment, *opened);
+    const auto model_of_task = initialized_model(experiment, *opened);
     fs::create_directories(work_ / name);
     write_run_vocabulary(work_ / name, vocabulary);
     save_weights(work_ / name / "model.safetensors", *model_of_task);

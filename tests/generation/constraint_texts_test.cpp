@@ -382,7 +382,7 @@ TEST(TextConstraint, LetsEveryTextOfItsExpressionBeWritten) {
   for (const auto& tokenizer : vocabularies_of(all)) {
     const int64_t eos = tokenizer->special().eos;
     for (const auto& [schema, texts] : schemas) {
-      const TextConstraint constraint(parse_json_schema(schema), tokenizer, tokenizer->never_generated());
+      const TextConstraint constraint(parse_json_schema(schema), *tokenizer, tokenizer->never_generated());
       WorkLimit work(kMuchWork);
       for (const auto& text : texts) {
         const auto ids = written_with(constraint, *tokenizer, text);

@@ -367,7 +367,7 @@ TEST(TextConstraint, AllowsTheTokensThatKeepTheAutomatonAlive) {
     for (const std::string expression :
          {"(the|cat|[a-z]{2}) ?[a-z]*", "[^a]+", "\\w+(\\s\\w+)*", "t.{0,3}[n-z]"}) {
       const auto parsed = parse_regular_expression(expression);
-      const TextConstraint constraint(parsed, tokenizer, unused);
+      const TextConstraint constraint(parsed, *tokenizer, unused);
       Automaton automaton(parsed, CodePoints::all());
       WorkLimit work(kMuchWork);
       TokenIds ids;
@@ -410,7 +410,7 @@ TEST(TextConstraint, NeedsATextThatTheVocabularyCanWrite) {
   const auto message = [](const std::string& regex) {
     return message_of<UsageError>([&] {
       const auto tokenizer = letters();
-      Generator(text_model(small_config(Architecture::decoder), *tokenizer), tokenizer)
+      Generator(*text_model(small_config(Architecture::decoder), *tokenizer), *tokenizer)
           .generate(std::vector<std::string>{"a"}, {.regex = regex});
     });
   };
@@ -445,7 +445,8 @@ std::vector<std::string> ended(const Generator& generator, const GenerationConfi
 
 TEST(ConstrainedOutput, EndsByItselfWithoutAnEndToken) {
   const auto tokenizer = letters(SpecialTokenSet::none);
-  const Generator generator(text_model(small_config(Architecture::decoder), *tokenizer), tokenizer);
+  const auto model = text_model(small_config(Architecture::decoder), *tokenizer);
+  const Generator generator(*model, *tokenizer);
   for (const int64_t beams : {1, 3}) {
     auto options = drawn("(ab|ca){2}p?d");
     options.beam = beams;
@@ -458,7 +459,8 @@ TEST(ConstrainedOutput, EndsByItselfWithoutAnEndToken) {
 
 TEST(ConstrainedOutput, WinsOverOtherRules) {
   const auto tokenizer = letters();
-  const Generator generator(text_model(small_config(Architecture::decoder), *tokenizer), tokenizer);
+  const auto model = text_model(small_config(Architecture::decoder), *tokenizer);
+  const Generator generator(*model, *tokenizer);
   auto options = drawn("(ab){3}");
   options.min_new_tokens = 20;
   options.no_repeat_ngram_size = 2;
@@ -470,7 +472,8 @@ TEST(ConstrainedOutput, WinsOverOtherRules) {
 
 TEST(ConstrainedOutput, IsTheSameWithProposedTokens) {
   const auto tokenizer = letters();
-  const Generator generator(text_model(small_config(Architecture::decoder), *tokenizer), tokenizer);
+  const auto model = text_model(small_config(Architecture::decoder), *tokenizer);
+  const Generator generator(*model, *tokenizer);
   auto options = drawn("((ab|cd)e?){4,12}");
   const auto texts = ended(generator, options, OutputEnd::end_token);
   options.prompt_lookup = 4;
@@ -480,7 +483,8 @@ TEST(ConstrainedOutput, IsTheSameWithProposedTokens) {
 
 TEST(ConstrainedOutput, AnswersOfAnEncoderDecoderMatch) {
   const auto tokenizer = letters();
-  const Generator generator(text_model(small_config(Architecture::encoder_decoder), *tokenizer), tokenizer);
+  const auto model = text_model(small_config(Architecture::encoder_decoder), *tokenizer);
+  const Generator generator(*model, *tokenizer);
   const auto options = drawn("[a-d]{2,5}(e|f)");
   for (const auto& generation : generator.generate(std::vector<std::string>{"abc"}, options)) {
     for (const auto& output : generation.outputs)
@@ -491,7 +495,7 @@ TEST(ConstrainedOutput, AnswersOfAnEncoderDecoderMatch) {
 TEST(RequestConstraint, TakesABoundedAmountOfWork) {
   const auto tokenizer = vocabularies().front();
   const auto constraint = std::make_shared<const TextConstraint>(
-      parse_regular_expression("[a-z]*e[a-z]{3000}"), tokenizer, tokenizer->never_generated());
+      parse_regular_expression("[a-z]*e[a-z]{3000}"), *tokenizer, tokenizer->never_generated());
   // From here on, each token leads to a state that has thousands of places.
   TokenIds ids = tokenizer->encode("e");
   const auto follow = [&](auto& work) {
@@ -511,13 +515,13 @@ TEST(RequestConstraint, TakesABoundedAmountOfWork) {
 }
 
 TEST(ConstraintCache, KeepsTheConstraintsThatWereAskedForLast) {
+  const auto tokenizer = vocabularies().front();
   ConstraintCache cache(2);
   int n_made = 0;
   const auto get = [&](const std::string& text) {
     return cache.get({.text = text}, [&] {
       ++n_made;
-      return std::make_shared<TextConstraint>(parse_regular_expression(text), vocabularies().front(),
-                                              TokenIds());
+      return std::make_shared<TextConstraint>(parse_regular_expression(text), *tokenizer, TokenIds());
     });
   };
   const auto first = get("a+");

@@ -72,7 +72,7 @@ TEST_P(GeneratorVariants, GreedyTextIsThatOfWholeForwardPasses) {
   const std::vector<std::string> prompts = {"abcde", "p", "fghijklmnopabcdefghijk", "ca", "ppppp"};
   for (const auto& config : varied_configs(GetParam())) {
     const auto model = text_model(config, *tokenizer);
-    const auto found = Generator(model, tokenizer).generate(prompts, kGreedy);
+    const auto found = Generator(*model, *tokenizer).generate(prompts, kGreedy);
     model->eval();
     std::set<TokenIds> different;
     for (size_t i = 0; i < prompts.size(); ++i) {
@@ -94,7 +94,8 @@ TEST_P(GeneratorVariants, BeamSearchOfManyPromptsIsThatOfEachAlone) {
   const std::vector<std::string> prompts = {"abcde", "p", "fghijklmnopabcdefghijk", "ca"};
   const GenerationConfig options{.max_new_tokens = 30, .beam = 3, .num_samples = 3};
   for (const auto& config : varied_configs(GetParam())) {
-    const Generator generator(text_model(config, *tokenizer), tokenizer);
+    const auto model = text_model(config, *tokenizer);
+    const Generator generator(*model, *tokenizer);
     const auto together = generator.generate(prompts, options);
     for (size_t i = 0; i < prompts.size(); ++i) {
       const auto alone = generator.generate(std::vector{prompts[i]}, options);
@@ -120,7 +121,7 @@ struct Fixture {
   Generator generator;
 
   explicit Fixture(Architecture architecture = Architecture::decoder, Position position = Position::rotary)
-      : model(text_model(small_config(architecture, position), *tokenizer)), generator(model, tokenizer) {}
+      : model(text_model(small_config(architecture, position), *tokenizer)), generator(*model, *tokenizer) {}
 };
 
 TEST(Generator, GivesTheSameTextForTheSameSeedInAnyBatch) {
@@ -240,11 +241,11 @@ TEST(Generator, ADecoderAnswersWithinItsPositions) {
   const auto tokenizer = letters();
   const auto config = small_config(Architecture::decoder, Position::learned);
   torch::manual_seed(3);
-  const auto model = make_model(config, {.head = HeadKind::language_modeling,
-                                         .prompt = PromptUse::answered,
-                                         .vocab_size = tokenizer->vocab_size(),
-                                         .start_token = tokenizer->special().bos});
-  const Generator generator(model, tokenizer);
+  const auto model = initialized_model(config, {.head = HeadKind::language_modeling,
+                                                .prompt = PromptUse::answered,
+                                                .vocab_size = tokenizer->vocab_size(),
+                                                .start_token = tokenizer->special().bos});
+  const Generator generator(*model, *tokenizer);
   const std::vector<std::string> prompts = {"a", "bcdefgh", "bc", "ed", std::string(30, 'k')};
   const GenerationConfig options{.max_new_tokens = 1000, .temperature = 0.5};
   const auto together = generator.generate(prompts, options);
@@ -275,7 +276,8 @@ TEST(Generator, NeverGeneratesTokensWithoutText) {
     auto tokenizer = letters();
     auto config = small_config(architecture, Position::rotary);
     config.vocab_size = tokenizer->vocab_size() + 40;  // more outputs than tokens
-    const Generator generator(text_model(config, *tokenizer), tokenizer);
+    const auto model = text_model(config, *tokenizer);
+    const Generator generator(*model, *tokenizer);
     for (const int64_t beam : {1, 4}) {
       const auto found =
           generator.generate(std::vector<std::string>{"abc", "d"},
@@ -314,7 +316,7 @@ TEST(Generator, BeginsAnEmptyPromptAsDocumentsBeginInTraining) {
   const auto all = letters(), none = letters(SpecialTokenSet::none);
   for (const auto& tokenizer : {all, none}) {
     const auto model = text_model(small_config(Architecture::decoder, Position::rotary), *tokenizer);
-    const Generator generator(model, tokenizer);
+    const Generator generator(*model, *tokenizer);
     const int64_t start = tokenizer == all ? tokenizer->special().eos : tokenizer->encode("\n").front();
     const auto empty = generator.generate(std::vector<std::string>{""}, kGreedy);
     const auto begun = generator.generate(std::vector<TokenIds>{{start}}, kGreedy);
@@ -355,7 +357,7 @@ TEST(Generator, ModelsWithTablesCanBeTrainedAfterwards) {
   for (const auto& config : varied_configs(Architecture::decoder)) {
     const auto tokenizer = letters();
     const auto model = text_model(config, *tokenizer);
-    Generator(model, tokenizer).generate(std::vector<std::string>{"abc"}, {.max_new_tokens = 30});
+    Generator(*model, *tokenizer).generate(std::vector<std::string>{"abc"}, {.max_new_tokens = 30});
     Batch batch;
     batch.input.ids = torch::tensor({{7, 8, 9}});
     EXPECT_NO_THROW(model->logits(model->features(batch)).sum().backward()) << described(config);
@@ -364,16 +366,13 @@ TEST(Generator, ModelsWithTablesCanBeTrainedAfterwards) {
 
 TEST(Generator, SaysWhatIsWrongInOneLine) {
   const Fixture decoder(Architecture::decoder), translator(Architecture::encoder_decoder);
-  EXPECT_THAT(message_of<Error>([&] {
-                decoder.generator.generate(std::vector<TokenIds>{{8}, {8, 99}});
-              }),
+  EXPECT_THAT(message_of<Error>([&] { decoder.generator.generate(std::vector<TokenIds>{{8}, {8, 99}}); }),
               HasSubstr("prompt 2: 99 is not a token id: this vocabulary has 0 to 23"));
   EXPECT_THROW(decoder.generator.generate(std::vector<TokenIds>{{-1}}), DataError);
   EXPECT_THROW(decoder.generator.stream(TokenIds{24}), DataError);
-  EXPECT_THAT(message_of<Error>([&] {
-                translator.generator.generate(std::vector<TokenIds>{{9}, TokenIds(32, 9)});
-              }),
-              HasSubstr("prompt 2 has 33 tokens with the end token, and the model reads at most 32"));
+  EXPECT_THAT(
+      message_of<Error>([&] { translator.generator.generate(std::vector<TokenIds>{{9}, TokenIds(32, 9)}); }),
+      HasSubstr("prompt 2 has 33 tokens with the end token, and the model reads at most 32"));
   EXPECT_NO_THROW(
       translator.generator.generate(std::vector<TokenIds>{TokenIds(31, 9)}, {.max_new_tokens = 1}));
   EXPECT_THROW(decoder.generator.generate(std::vector<std::string>{"\xFF"}), DataError);
@@ -727,9 +726,9 @@ TEST(Generator, RefusesATextThatNoModelReads) {
 TEST(Generator, RefusesModelsThatDoNotGenerate) {
   const auto tokenizer = letters();
   const auto config = small_config(Architecture::decoder, Position::rotary);
-  EXPECT_THROW(Generator(text_model(config, *tokenizer, HeadKind::classification), tokenizer), UsageError);
+  EXPECT_THROW(Generator(*text_model(config, *tokenizer, HeadKind::classification), *tokenizer), UsageError);
   const auto bert = small_config(Architecture::encoder, Position::learned);
-  EXPECT_THROW(Generator(text_model(bert, *tokenizer, HeadKind::masked_language_modeling), tokenizer),
+  EXPECT_THROW(Generator(*text_model(bert, *tokenizer, HeadKind::masked_language_modeling), *tokenizer),
                UsageError);
 }
 

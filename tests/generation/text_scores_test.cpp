@@ -81,7 +81,7 @@ TEST_P(TextScores, AreTheLogprobsOfGeneratedTexts) {
   const std::vector<std::string> prompts = {"abcde", "p", "fghijklmnopabcdefghijk", "ca"};
   for (const auto& config : varied_configs(GetParam())) {
     const auto model = text_model(config, *tokenizer);
-    const auto outputs = Generator(model, tokenizer).generate(prompts, {.max_new_tokens = 60, .seed = 5});
+    const auto outputs = Generator(*model, *tokenizer).generate(prompts, {.max_new_tokens = 60, .seed = 5});
     std::vector<TokensToScore> texts;
     for (const auto& output : outputs) {
       texts.push_back({.prompt = model_input(output.prompt_ids, *tokenizer, *model->generative(), "prompt"),

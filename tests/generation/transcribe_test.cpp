@@ -62,7 +62,7 @@ TEST(Transcribe, GreedyTextIsThatOfWholeForwardPasses) {
   const auto recordings = some_recordings();
   for (const bool pads : {false, true}) {
     const auto model = listener(*tokenizer, pads);
-    const Generator generator(model, tokenizer);
+    const Generator generator(*model, *tokenizer);
     for (const TokenIds& start : {TokenIds(), tokenizer->encode("fa")}) {
       GenerationConfig options{.max_new_tokens = 12, .temperature = 0, .start_tokens = start};
       for (const bool forbids : {false, true}) {
@@ -90,7 +90,8 @@ TEST(Transcribe, GreedyTextIsThatOfWholeForwardPasses) {
 
 TEST(Transcribe, ARecordingDoesNotDependOnOthers) {
   const auto tokenizer = letters();
-  const Generator generator(listener(*tokenizer), tokenizer);
+  const auto model = listener(*tokenizer);
+  const Generator generator(*model, *tokenizer);
   const auto recordings = some_recordings();
   for (const int64_t beam : {1, 3}) {
     GenerationConfig options{.max_new_tokens = 9, .beam = beam, .temperature = 0};
@@ -112,7 +113,8 @@ TEST(Transcribe, ARecordingDoesNotDependOnOthers) {
 
 TEST(Transcribe, WritesNoMoreThanTheModelCan) {
   const auto tokenizer = letters();
-  const Generator generator(listener(*tokenizer), tokenizer);
+  const auto model = listener(*tokenizer);
+  const Generator generator(*model, *tokenizer);
   GenerationConfig options{.max_new_tokens = 100, .temperature = 0, .suppress_tokens = {}};
   options.suppress_tokens = end_tokens(tokenizer->special());
   options.start_tokens = tokenizer->encode("abc");
@@ -126,7 +128,7 @@ TEST(Transcribe, WritesNoMoreThanTheModelCan) {
 TEST(Transcribe, TextsAndRecordingsAreNotMixedUp) {
   const auto tokenizer = letters();
   const auto model = listener(*tokenizer);
-  const Generator generator(model, tokenizer);
+  const Generator generator(*model, *tokenizer);
   for (const std::string prompt : {"", "abc"}) {
     EXPECT_THAT(message_of<UsageError>([&] { generator.generate(std::vector<std::string>{prompt}); }),
                 HasSubstr("reads recordings, not texts"));
@@ -137,7 +139,8 @@ TEST(Transcribe, TextsAndRecordingsAreNotMixedUp) {
               HasSubstr("reads recordings, not texts"));
   EXPECT_THAT(message_of<UsageError>([&] { generator.transcribe(some_recordings(), {.prompt_lookup = 3}); }),
               HasSubstr("prompt_lookup"));
-  const Generator reader(text_model(small_config(Architecture::decoder), *tokenizer), tokenizer);
+  const auto decoder = text_model(small_config(Architecture::decoder), *tokenizer);
+  const Generator reader(*decoder, *tokenizer);
   EXPECT_THAT(message_of<UsageError>([&] { reader.transcribe(some_recordings()); }),
               HasSubstr("reads texts, not recordings"));
 }

@@ -28,7 +28,9 @@ TEST(FileLock, IsHeldByOneAtATime) {
     const FileLock second(path);
     EXPECT_FALSE(second.held());
     EXPECT_EQ(second.holder(), ::getpid());
+    EXPECT_TRUE(FileLock::is_held(path));
   }
+  EXPECT_FALSE(FileLock::is_held(path));
   EXPECT_FALSE(fs::exists(path));
   EXPECT_TRUE(FileLock(path).held());
 }

@@ -46,13 +46,7 @@ std::vector<torch::Tensor> results(const Shape& s, Visible visible, torch::Scala
   return {out.detach(), q.grad(), k.grad(), v.grad()};
 }
 
-bool suits_this_processor() {
-  return has_cpu_attention(torch::zeros({1, 1, 8, 16}), torch::zeros({1, 1, 8, 16}),
-                           torch::zeros({1, 1, 8, 16}));
-}
-
 TEST(CpuAttention, IsAttentionStepByStep) {
-  if (!suits_this_processor()) GTEST_SKIP() << "no 512-bit vectors";
   for (const Shape& s :
        {Shape{2, 2, 2, 8, 8, 16, 16}, Shape{1, 4, 2, 24, 24, 32, 32}, Shape{2, 6, 2, 25, 25, 48, 16},
         Shape{1, 2, 1, 64, 64, 64, 80}, Shape{1, 1, 1, 131, 131, 32, 32}, Shape{1, 2, 2, 600, 600, 16, 16},
@@ -78,7 +72,6 @@ TEST(CpuAttention, IsAttentionStepByStep) {
 }
 
 TEST(CpuAttention, LargeScoresStayFinite) {
-  if (!suits_this_processor()) GTEST_SKIP() << "no 512-bit vectors";
   torch::manual_seed(1);
   const auto directions = torch::randn({1, 1, 32, 16});
   const auto q = 100 * directions / directions.norm(2, -1, /*keepdim=*/true);
@@ -88,7 +81,6 @@ TEST(CpuAttention, LargeScoresStayFinite) {
 }
 
 TEST(CpuAttention, LaterKeysChangeNothingAtAll) {
-  if (!suits_this_processor()) GTEST_SKIP() << "no 512-bit vectors";
   const auto x = torch::randn({1, 2, 40, 16});
   auto changed = x.clone();
   changed.narrow(2, 30, 10).mul_(1000);
@@ -98,7 +90,6 @@ TEST(CpuAttention, LaterKeysChangeNothingAtAll) {
 }
 
 TEST(CpuAttention, IsTheSameWithAnyNumberOfThreads) {
-  if (!suits_this_processor()) GTEST_SKIP() << "no 512-bit vectors";
   const Shape s{3, 4, 2, 50, 50, 32, 32};
   const int n_threads = at::get_num_threads();
   at::set_num_threads(1);

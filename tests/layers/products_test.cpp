@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
-#include "layers/kernels/products/panels.h"
+#include "layers/kernels/isa/panels.h"
 
 namespace zoo {
 namespace {
@@ -21,9 +21,9 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity(),
 
 bool in_integers(PackedFormat format) { return format == PackedFormat::int8 || format == PackedFormat::int4; }
 
-std::vector<ProductPath> paths() {
-  std::vector<ProductPath> result;
-  for (const auto path : {ProductPath::portable, ProductPath::avx2, ProductPath::avx512})
+std::vector<CpuPath> paths() {
+  std::vector<CpuPath> result;
+  for (const auto path : {CpuPath::portable, CpuPath::avx2, CpuPath::avx512})
     if (has_path(path)) result.push_back(path);
   return result;
 }
@@ -71,7 +71,7 @@ class Products : public ::testing::Test {
 };
 
 TEST_F(Products, AreThoseOfTheStoredValuesForAnyShape) {
-  for_each_path_and_format([](ProductPath path, PackedFormat format) {
+  for_each_path_and_format([](CpuPath path, PackedFormat format) {
     for (const int64_t n_outputs : {1, 33, 70}) {
       for (const int64_t n_inputs : {1, 31, 33, 150}) {
         const PackedMatrix matrix(torch::randn({n_outputs, n_inputs}), format);
@@ -87,7 +87,7 @@ TEST_F(Products, AreThoseOfTheStoredValuesForAnyShape) {
 }
 
 TEST_F(Products, OfManyRowsAndInputsAreThoseOfTheStoredValues) {
-  for_each_path_and_format([](ProductPath path, PackedFormat format) {
+  for_each_path_and_format([](CpuPath path, PackedFormat format) {
     const PackedMatrix matrix(torch::randn({45, 700}), format);
     const auto x = torch::randn({211, 700});
     expect_product(packed_product(x, matrix, {}, path), x, stored_values(matrix), {}, in_integers(format));
@@ -111,7 +111,7 @@ TEST_F(Products, OfAMatrixInFp32AreExact) {
 
 TEST_F(Products, WithoutInputsAreTheBias) {
   const auto bias = torch::randn({5}), x = torch::zeros({3, 0});
-  for_each_path_and_format([&](ProductPath path, PackedFormat format) {
+  for_each_path_and_format([&](CpuPath path, PackedFormat format) {
     const PackedMatrix matrix(torch::zeros({5, 0}), format);
     EXPECT_TRUE(torch::equal(packed_product(x, matrix, bias, path), bias.expand({3, 5})));
   });
@@ -128,7 +128,7 @@ TEST_F(Products, OfARowDoNotDependOnOtherRows) {
       EXPECT_TRUE(torch::equal(product(x.narrow(0, first, m)), whole.narrow(0, first, m))) << m << " rows";
     }
   };
-  for_each_path_and_format([&](ProductPath path, PackedFormat format) {
+  for_each_path_and_format([&](CpuPath path, PackedFormat format) {
     const PackedMatrix matrix(weight, format);
     expect_independent([&](const torch::Tensor& rows) { return packed_product(rows, matrix, bias, path); });
   });
@@ -139,7 +139,7 @@ TEST_F(Products, OfARowDoNotDependOnOtherRows) {
 TEST_F(Products, AreTheSameWithAnyNumberOfThreads) {
   const int n_threads = at::get_num_threads();
   const auto x = torch::randn({130, 300}), weight = torch::randn({1000, 300});
-  for_each_path_and_format([&](ProductPath path, PackedFormat format) {
+  for_each_path_and_format([&](CpuPath path, PackedFormat format) {
     const PackedMatrix matrix(weight, format);
     for (const int64_t m : {1, 16, 130}) {
       const auto rows = x.narrow(0, 0, m);
@@ -159,7 +159,7 @@ TEST_F(Products, AreTheSameWithAnyNumberOfThreads) {
 
 TEST_F(Products, WithSomeOutputsAreAPartOfTheWhole) {
   const auto x = torch::randn({3, 90}), bias = torch::randn({100});
-  for_each_path_and_format([&](ProductPath path, PackedFormat format) {
+  for_each_path_and_format([&](CpuPath path, PackedFormat format) {
     const PackedMatrix matrix(torch::randn({100, 90}), format);
     const auto whole = packed_product(x, matrix, bias, path);
     for (const auto& [first, count] :
@@ -172,7 +172,7 @@ TEST_F(Products, WithSomeOutputsAreAPartOfTheWhole) {
 }
 
 TEST_F(Products, TakeInputsOfAnyAlignmentAndShape) {
-  for_each_path_and_format([](ProductPath path, PackedFormat format) {
+  for_each_path_and_format([](CpuPath path, PackedFormat format) {
     const PackedMatrix matrix(torch::randn({33, 50}), format);
     const auto x = torch::randn({2, 3, 50});
     const auto expected = packed_product(x.view({6, 50}), matrix, {}, path);
@@ -198,7 +198,7 @@ TEST_F(Products, OfNanAndInfinityAreNanAndInfinity) {
     return torch::equal(a.isnan(), b.isnan()) && torch::equal(a.isposinf(), b.isposinf()) &&
            torch::equal(a.isneginf(), b.isneginf());
   };
-  for_each_path_and_format([&](ProductPath path, PackedFormat format) {
+  for_each_path_and_format([&](CpuPath path, PackedFormat format) {
     const PackedMatrix matrix(weight, format);
     const auto y = packed_product(x, matrix, {}, path);
     if (in_integers(format)) {
@@ -213,7 +213,7 @@ TEST_F(Products, OfNanAndInfinityAreNanAndInfinity) {
 }
 
 TEST_F(Products, OfTinyAndHugeNumbersAreFinite) {
-  for_each_path_and_format([](ProductPath path, PackedFormat format) {
+  for_each_path_and_format([](CpuPath path, PackedFormat format) {
     const auto weight = torch::randn({3, 64}) * torch::tensor({1e-38F, 1.0F, 1e4F}).unsqueeze(1);
     const PackedMatrix matrix(weight, format);
     const auto x = torch::ones({3, 64}) * torch::tensor({1e-42F, 0.0F, 1e30F}).unsqueeze(1);
@@ -225,7 +225,7 @@ TEST_F(Products, OfTinyAndHugeNumbersAreFinite) {
 
 TEST_F(Products, RefusePathsThatTheProcessorLacks) {
   const PackedMatrix matrix(torch::randn({3, 4}), PackedFormat::int8);
-  for (const auto path : {ProductPath::portable, ProductPath::avx2, ProductPath::avx512}) {
+  for (const auto path : {CpuPath::portable, CpuPath::avx2, CpuPath::avx512}) {
     if (has_path(path)) continue;
     EXPECT_THROW(packed_product(torch::randn({1, 4}), matrix, {}, path), c10::Error);
   }
@@ -236,7 +236,7 @@ TEST_F(Products, OfIntegersAreNearlyTheSameOnAllPaths) {
   const auto x = torch::randn({7, 130});
   for (const auto format : {PackedFormat::int8, PackedFormat::int4}) {
     const PackedMatrix matrix(torch::randn({40, 130}), format);
-    const auto expected = packed_product(x, matrix, {}, ProductPath::portable);
+    const auto expected = packed_product(x, matrix, {}, CpuPath::portable);
     for (const auto path : paths()) {
       const auto error = (packed_product(x, matrix, {}, path) - expected).norm();
       EXPECT_LE(error.item<double>(), 1e-6 * expected.norm().item<double>()) << static_cast<int>(path);

@@ -81,7 +81,7 @@ TEST(Validate, FindsContradictions) {
 }
 
 std::string refusal(const ModelConfig& config, const ModelPurpose& purpose) {
-  return message_of<ConfigError>([&] { make_model(config, purpose); });
+  return message_of<ConfigError>([&] { initialized_model(config, purpose); });
 }
 
 TEST(MakeModel, RefusesTasksThatTheFamilyCannotDo) {
@@ -109,6 +109,42 @@ TEST(MakeModel, RefusesVocabulariesThatDoNotFit) {
   EXPECT_THAT(refusal(config, {.vocab_size = 9}), HasSubstr("model.n_heads"));
 }
 
+// What a program's type lacks is said when it is registered, or when its first mixer is made.
+TEST(AddedTypes, SayWhatTheyLack) {
+  const auto lack = [](MixerType type) {
+    Registry<MixerType> types("type of attention");
+    return message_of<UsageError>([&] { types.add(std::move(type)); });
+  };
+  MixerType type;
+  EXPECT_THAT(lack(type), HasSubstr("needs a name"));
+  type.name = "idle";
+  EXPECT_THAT(lack(type), HasSubstr("the type of attention 'idle' lacks make"));
+  struct Idle : MixerImpl {
+    torch::Tensor forward(const torch::Tensor& x, const AttentionContext&) override { return x; }
+  };
+  struct Broken : Idle {
+    std::unique_ptr<LayerState> new_state(int64_t) const override { return nullptr; }
+  };
+  type.make = [](const MixerPlace&) { return std::make_shared<Idle>(); };
+  EXPECT_THAT(lack(type), HasSubstr("'idle' lacks count"));
+  type.count = [](CostAccount&, std::string, const MixerPlace&, const AttentionShape&) {};
+  EXPECT_EQ(lack(type), "no error");
+  EXPECT_THAT(message_of<UsageError>([] { Registry<ModelFamily>("family").add({{.name = "empty"}}); }),
+              HasSubstr("the family 'empty' lacks make"));
+
+  type.is_added = true;
+  const ModelConfig config;
+  const auto problem = [&](StackRole role) {
+    return message_of<UsageError>([&] { make_mixer(type, {.model = config, .role = role, .layer = 0}); });
+  };
+  EXPECT_EQ(problem(StackRole::encoder), "no error");
+  EXPECT_THAT(problem(StackRole::decoder), HasSubstr("keeps no state"));
+  type.make = [](const MixerPlace&) { return std::make_shared<Broken>(); };
+  EXPECT_THAT(problem(StackRole::decoder), HasSubstr("'idle': new_state() has returned nothing"));
+  type.make = [](const MixerPlace&) { return std::shared_ptr<MixerImpl>(); };
+  EXPECT_THAT(problem(StackRole::encoder), HasSubstr("make() has returned nothing"));
+}
+
 TEST(Initialization, SameSeedSameWeights) {
   for (const auto architecture : kArchitectures) {
     for (const auto init :
@@ -118,7 +154,7 @@ TEST(Initialization, SameSeedSameWeights) {
       const auto weights = [&](uint64_t seed) {
         torch::manual_seed(seed);
         std::vector<torch::Tensor> flat;
-        for (const auto& parameter : make_model(config, purpose_of(architecture))->parameters()) {
+        for (const auto& parameter : initialized_model(config, purpose_of(architecture))->parameters()) {
           flat.push_back(parameter.flatten());
         }
         return torch::cat(flat);
@@ -154,9 +190,9 @@ TEST(BuildModel, MakesTheSameTensorsAndDrawsNoNumbers) {
     if (architecture == Architecture::encoder) add("linformer");
     for (const auto& config : configs) {
       SCOPED_TRACE(described(config));
-      const auto drawn = make_model(config, purpose_of(architecture));
+      const auto drawn = initialized_model(config, purpose_of(architecture));
       torch::manual_seed(7);
-      const auto built = build_model(config, purpose_of(architecture));
+      const auto built = uninitialized_model(config, purpose_of(architecture));
       EXPECT_EQ(next_number(), first);
       const auto tensors = tensors_of(*built);
       EXPECT_EQ(tensors.keys(), tensors_of(*drawn).keys());
@@ -177,7 +213,7 @@ TEST(Initialization, HasTheVariancesOfItsRecipe) {
   config.d_model = 128;
   config.d_ff = 512;
   const auto parameter = [&](const std::string& name) {
-    return make_model(config, purpose_of(config.architecture))->named_parameters()[name];
+    return initialized_model(config, purpose_of(config.architecture))->named_parameters()[name];
   };
   config.init = Initialization::normal;
   EXPECT_NEAR(standard_deviation(parameter("encoder.layers.0.self_attention.q.weight")), 0.02, 0.001);
@@ -210,7 +246,7 @@ TEST(Initialization, PartsOfAFusedProjectionAreDrawnOneByOne) {
   config.init = Initialization::xavier_uniform;
   config.projection = Projection::fused;
   config.gate = GateProjection::fused;
-  const auto parameters = make_model(config, purpose_of(config.architecture))->named_parameters();
+  const auto parameters = initialized_model(config, purpose_of(config.architecture))->named_parameters();
   const auto expect_bounds = [&](const std::string& name, const std::vector<int64_t>& parts) {
     const auto weight = parameters["decoder.layers.0." + name];
     int64_t first = 0;
@@ -231,7 +267,7 @@ TEST(Initialization, PartsOfAFusedProjectionAreDrawnOneByOne) {
 TEST(Initialization, FreshModelsAreUncertain) {
   for (const auto architecture : kArchitectures) {
     torch::manual_seed(2);
-    const auto model = make_model(small_config(architecture), purpose_of(architecture));
+    const auto model = initialized_model(small_config(architecture), purpose_of(architecture));
     const auto batch = small_batch(architecture, {tokens(8, 12), {}});
     const auto loss =
         torch::nn::functional::cross_entropy(model->logits(model->features(batch)), batch.targets);

@@ -12,7 +12,7 @@ namespace {
 
 int64_t real_parameters(const ModelConfig& config, const ModelPurpose& purpose) {
   int64_t n = 0;
-  for (const auto& parameter : make_model(config, purpose)->parameters()) n += parameter.numel();
+  for (const auto& parameter : initialized_model(config, purpose)->parameters()) n += parameter.numel();
   return n;
 }
 

@@ -68,7 +68,7 @@ TEST(Detr, QueriesAndLearnedPositionsBeginAsTheAuthorsDo) {
   auto config = small_detr(NormPlacement::pre, ChannelNormKind::group, Position::learned);
   config.architecture = Selection("detr", DetrConfig{.n_queries = 200, .max_places = 50});
   config.init = Initialization::detr;
-  const auto parameters = make_model(config, kDetection)->named_parameters();
+  const auto parameters = initialized_model(config, kDetection)->named_parameters();
   EXPECT_NEAR(parameters["queries"].std().item<double>(), 1, 0.05);
   const auto table = parameters["embedder.row_table"];
   EXPECT_NEAR(table.mean().item<double>(), 0.5, 0.05);
@@ -122,7 +122,7 @@ TEST(Detr, LearnedPositionsHaveATableForRowsAndOneForColumns) {
               HasSubstr("7 × 4 places is larger than model.architecture.max_places, 6"));
   auto purpose = kDetection;
   purpose.image.width = 56;
-  EXPECT_THAT(message_of<ConfigError>([&] { make_model(config, purpose); }),
+  EXPECT_THAT(message_of<ConfigError>([&] { initialized_model(config, purpose); }),
               HasSubstr("max_places: 6 is less than the 4 × 7 places"));
 }
 
@@ -154,7 +154,7 @@ TEST(Detr, MixesRowsOnlyWithBatchNormInTraining) {
 TEST(Detr, CostsAreThoseOfTheModel) {
   for (const auto& config : {small_detr(NormPlacement::post), small_detr(NormPlacement::pre),
                              small_detr(NormPlacement::post, ChannelNormKind::group, Position::learned)}) {
-    const auto model = make_model(config, kDetection);
+    const auto model = initialized_model(config, kDetection);
     int64_t n = 0;
     for (const auto& parameter : model->parameters()) n += parameter.numel();
     const auto cost = model_cost(config, kDetection, 16);

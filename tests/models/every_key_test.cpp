@@ -124,7 +124,7 @@ Made made_by(const ModelConfig& config, HeadKind head) {
   check_model(config, purpose_for(head));
   Made made;
   torch::manual_seed(1);
-  const auto model = make_model(config, purpose_for(head));
+  const auto model = initialized_model(config, purpose_for(head));
   const torch::NoGradGuard no_grad;
   for (const auto& item : model->named_parameters()) made.emplace_back(item.key(), item.value().clone());
   for (const auto& item : model->named_buffers()) made.emplace_back(item.key(), item.value().clone());

@@ -90,7 +90,7 @@ TEST(Linformer, RefusesWhatItCannotDo) {
   EXPECT_THROW(linformer(x, {.mask = Mask::causal()}), c10::Error);
   EXPECT_THROW(linformer(x, {.mask = Mask::keep(torch::ones({6, 6}))}), c10::Error);
   EXPECT_THROW(linformer(x, {.maps = &maps}), c10::Error);
-  EXPECT_THROW(linformer->new_state(1), c10::Error);
+  EXPECT_THROW(linformer->new_state(1), UsageError);
   EXPECT_THROW(PositionProjection(PositionProjectionOptions(10, 9)), c10::Error);
   EXPECT_THAT(testing::message_of<DataError>([&] { linformer(torch::randn({1, 10, kSlotted})); }),
               HasSubstr("10 tokens is longer than model.max_positions, 9"));
@@ -102,7 +102,7 @@ TEST(Linformer, ClonesDoNotShareTheProjection) {
   const PositionProjection shared(slots());
   const TransformerLayerOptions options(
       [&]() -> std::shared_ptr<MixerImpl> {
-        return std::make_shared<LinformerImpl>(slotted(), shared.ptr());
+        return std::make_shared<LinformerImpl>(slotted(), slots(), shared.ptr());
       },
       FeedForwardOptions(kSlotted, 16), NormOptions(kSlotted));
   TransformerLayer layer(options);

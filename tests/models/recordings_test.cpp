@@ -132,7 +132,7 @@ TEST(Recordings, PositionsAreABufferThatIsCopied) {
 TEST(Recordings, CostWhatTheirModulesHave) {
   const auto real = [](const ModelConfig& config, const ModelPurpose& purpose) {
     int64_t n = 0;
-    for (const auto& parameter : make_model(config, purpose)->parameters()) n += parameter.numel();
+    for (const auto& parameter : initialized_model(config, purpose)->parameters()) n += parameter.numel();
     return n;
   };
   for (const auto position : {Position::learned, Position::sinusoidal, Position::rotary}) {
@@ -161,7 +161,8 @@ TEST(Recordings, ALayerOfEveryOddWidthIsRefused) {
   auto config = small_whisper(/*pads=*/true);
   config.d_model = 27;
   config.n_heads = 3;
-  EXPECT_THAT(message_of<ConfigError>([&] { make_model(config, kWriting); }), HasSubstr("must be even"));
+  EXPECT_THAT(message_of<ConfigError>([&] { initialized_model(config, kWriting); }),
+              HasSubstr("must be even"));
 }
 
 TEST(Recordings, KeysHaveNoBiasWhereOthersHaveOne) {
@@ -171,7 +172,8 @@ TEST(Recordings, KeysHaveNoBiasWhereOthersHaveOne) {
   EXPECT_FALSE(parameters.contains("decoder.layers.0.cross_attention.k.bias"));
   auto config = small_whisper(/*pads=*/true);
   config.projection = Projection::fused;
-  EXPECT_THAT(message_of<ConfigError>([&] { make_model(config, kWriting); }), HasSubstr("model.key_bias"));
+  EXPECT_THAT(message_of<ConfigError>([&] { initialized_model(config, kWriting); }),
+              HasSubstr("model.key_bias"));
 }
 
 }  // namespace

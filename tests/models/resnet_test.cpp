@@ -1,6 +1,6 @@
 // Residual networks: their sizes, their norms, and what they cost.
 
-#include "models/families/resnet.h"
+#include "models/embedders/resnet.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -74,7 +74,7 @@ TEST(Resnet, OutputHasTheShapeThatIsForetold) {
 
 TEST(Resnet, CostsAreThoseOfTheModel) {
   for_each_resnet([](const ResnetConfig& config) {
-    const auto model = make_model(small_resnet(config), kOfImages);
+    const auto model = initialized_model(small_resnet(config), kOfImages);
     int64_t n = 0;
     for (const auto& parameter : model->parameters()) n += parameter.numel();
     const auto cost = model_cost(small_resnet(config), kOfImages, 1);
@@ -91,7 +91,7 @@ TEST(Resnet, InitialisationLeavesConvolutionsAlone) {
     auto config = small_resnet({.depth = ResnetDepth::layers_18, .width = 32});
     config.init = init;
     torch::manual_seed(1);
-    const auto model = make_model(config, kOfImages);
+    const auto model = initialized_model(config, kOfImages);
     for (const auto& item : model->named_parameters()) {
       const auto& weight = item.value();
       if (weight.dim() != 4) continue;
@@ -105,7 +105,7 @@ TEST(Resnet, InitialisationLeavesConvolutionsAlone) {
 TEST(Resnet, OnlyBatchNormInTrainingMixesRows) {
   const auto images = torch::randn({3, 3, 16, 24});
   for (const auto norm : kNorms) {
-    const auto model = make_model(small_resnet({.width = 6, .norm = norm}), kOfImages);
+    const auto model = initialized_model(small_resnet({.width = 6, .norm = norm}), kOfImages);
     for (const bool training : {true, false}) {
       model->train(training);
       const torch::NoGradGuard no_grad;
@@ -118,7 +118,8 @@ TEST(Resnet, OnlyBatchNormInTrainingMixesRows) {
 }
 
 TEST(Resnet, FrozenNormsHaveNoParametersAndStay) {
-  const auto model = make_model(small_resnet({.width = 6, .norm = ChannelNormKind::frozen_batch}), kOfImages);
+  const auto model =
+      initialized_model(small_resnet({.width = 6, .norm = ChannelNormKind::frozen_batch}), kOfImages);
   model->train();
   for (const auto& item : model->named_parameters()) EXPECT_EQ(item.key().find("norm"), std::string::npos);
   const auto before = model->named_buffers();
@@ -137,7 +138,7 @@ TEST(Resnet, GroupsDivideTheChannels) {
 }
 
 TEST(Resnet, ClonesHaveTheirOwnRunningMeans) {
-  const auto model = make_model(small_resnet({.width = 6}), kOfImages);
+  const auto model = initialized_model(small_resnet({.width = 6}), kOfImages);
   model->train();
   model->features(images_batch(torch::randn({3, 3, 16, 24})));
   const auto copy = copy_of(model);
@@ -150,7 +151,7 @@ TEST(Resnet, ClonesHaveTheirOwnRunningMeans) {
 }
 
 TEST(Resnet, BadInputsGetOneLine) {
-  const auto model = make_model(small_resnet({.width = 6}), kOfImages);
+  const auto model = initialized_model(small_resnet({.width = 6}), kOfImages);
   const auto problem = [&] {
     return message_of<ConfigError>([&] { model->features(images_batch(torch::zeros({1, 3, 8, 8}))); });
   };

@@ -300,7 +300,7 @@ TEST(MixerModels, InitialValuesSurviveInitialization) {
     torch::manual_seed(4);
     auto config = mixer_config(Architecture::decoder, "[delta, performer]");
     config.init = init;
-    const auto model = make_model(config, purpose_of(config.architecture));
+    const auto model = initialized_model(config, purpose_of(config.architecture));
     const auto parameters = model->named_parameters();
     const auto layer = std::string("decoder.layers.0.self_attention.");
     EXPECT_GT(parameters[layer + "A_log"].exp().max().item<double>(), 1);
@@ -312,7 +312,7 @@ TEST(MixerModels, InitialValuesSurviveInitialization) {
 
     auto encoder = mixer_config(Architecture::encoder, "{type: linformer, k: 50, share: layer}");
     encoder.init = init;
-    const auto e = make_model(encoder, purpose_of(encoder.architecture))
+    const auto e = initialized_model(encoder, purpose_of(encoder.architecture))
                        ->named_parameters()["encoder.linformer_50.keys"];
     EXPECT_NEAR(e.std().item<double>(), 1 / std::sqrt(50.0), 0.01);
   }
@@ -323,7 +323,7 @@ TEST(MixerModels, RandomFeaturesFollowTheSeed) {
   const auto config = mixer_config(Architecture::decoder, "performer");
   const auto features = [&](uint64_t seed, int64_t layer) {
     torch::manual_seed(seed);
-    const auto model = make_model(config, purpose_of(config.architecture));
+    const auto model = initialized_model(config, purpose_of(config.architecture));
     return model->named_buffers()["decoder.layers." + std::to_string(layer) + ".self_attention.features"]
         .clone();
   };
@@ -339,7 +339,7 @@ std::string mixer_refusal(Architecture architecture, const std::string& attentio
   return message_of<ConfigError>([&] {
     auto config = mixer_config(architecture, attention);
     if (change) change(config);
-    make_model(config, purpose_of(config.architecture));
+    initialized_model(config, purpose_of(config.architecture));
   });
 }
 

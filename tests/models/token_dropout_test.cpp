@@ -28,7 +28,7 @@ TEST(TokenDropout, PaddingDoesNotCount) {
   auto config = small_config(Architecture::encoder, Position::rotary);
   config.token_dropout = 2;
   const auto model =
-      make_model(config, {.head = HeadKind::masked_language_modeling, .vocab_size = kVocabulary});
+      initialized_model(config, {.head = HeadKind::masked_language_modeling, .vocab_size = kVocabulary});
   model->eval();
   const torch::NoGradGuard no_grad;
   const auto ids = torch::tensor({{3, 2, 5, 6}}, torch::kInt64);

@@ -46,7 +46,7 @@ TEST(TokenMlp, RefusesWhatItCannotDo) {
   EXPECT_THAT(message_of<DataError>([&] { mixer(torch::zeros({1, kPlaces + 1, kChannels})); }),
               HasSubstr("a sequence of 6 tokens is longer than the length 5"));
   EXPECT_THROW(mixer(torch::zeros({1, kPlaces, kChannels}), {.mask = Mask::causal()}), c10::Error);
-  EXPECT_THROW(mixer->new_state(1), c10::Error);
+  EXPECT_THROW(mixer->new_state(1), UsageError);
 }
 
 }  // namespace

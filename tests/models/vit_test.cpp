@@ -103,7 +103,7 @@ TEST(Vit, CostsAreThoseOfTheModel) {
                                .stem_blocks = 1,
                                .stem_norm = ChannelNormKind::batch}));
   for (const auto& config : configs) {
-    const auto model = make_model(config, kPurpose);
+    const auto model = initialized_model(config, kPurpose);
     int64_t n = 0;
     for (const auto& parameter : model->parameters()) n += parameter.numel();
     const int64_t length = input_length(config, kPurpose).value();
@@ -118,7 +118,7 @@ TEST(Vit, CostsAreThoseOfTheModel) {
 
 TEST(Vit, BadConfigurationsGetOneLine) {
   const auto problem = [](const ModelConfig& config) {
-    return message_of<ConfigError>([&] { make_model(config, kPurpose); });
+    return message_of<ConfigError>([&] { initialized_model(config, kPurpose); });
   };
   EXPECT_THAT(problem(small_vit({.patch_size = 4}, Position::rotary)),
               HasSubstr("model.position: of a vit must be learned, sinusoidal or none, not rotary"));

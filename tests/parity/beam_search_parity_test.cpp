@@ -59,7 +59,7 @@ class BeamSearchParity : public ReferenceTest {
   void check_model(const std::string& name, const ModelConfig& config) {
     SCOPED_TRACE(name);
     ReferenceCase reference(file(name));
-    const auto model = make_model(config, purpose_of(config.architecture));
+    const auto model = initialized_model(config, purpose_of(config.architecture));
     reference.load(*model);
     model->eval();
     std::vector<TokenIds> prompts;

@@ -118,7 +118,8 @@ class ConstrainedOutput : public ::testing::Test {
                           const GenerationConfig& options) const {
     auto config = small_config(Architecture::decoder);
     config.max_positions = 64;
-    return judged(Generator(text_model(config, *tokenizer), tokenizer), options);
+    const auto model = text_model(config, *tokenizer);
+    return judged(Generator(*model, *tokenizer), options);
   }
 };
 

@@ -2,6 +2,7 @@
 // parameter.
 
 #include "models/families/detr.h"
+#include "models/families/families.h"
 #include "tasks/images/set_criterion.h"
 #include "tests/parity/reference.h"
 #include "training/gradient_accumulator.h"
@@ -37,7 +38,7 @@ class DetrParity : public ReferenceTest {
 void DetrParity::expect_parity(Position position, const std::string& name) {
   const ModelPurpose purpose{
       .head = HeadKind::detection, .n_classes = 3, .image = {.channels = 3, .height = 70, .width = 101}};
-  const auto model = make_model(small_detr(position), purpose);
+  const auto model = initialized_model(small_detr(position), purpose);
   model->train();  // every dropout is 0, and the statistics are frozen: this must change nothing
   ReferenceCase reference(file(name));
   reference.load(*model);

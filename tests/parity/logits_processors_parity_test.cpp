@@ -64,7 +64,7 @@ class LogitsProcessorsParity : public ReferenceTest {
   void check_searches(const std::string& name, const ModelConfig& config) {
     SCOPED_TRACE(name);
     ReferenceCase reference(file(name));
-    const auto model = make_model(config, purpose_of(config.architecture));
+    const auto model = initialized_model(config, purpose_of(config.architecture));
     reference.load(*model);
     model->eval();
     const auto said = model->generative()->continues_prompt() ? PresentTokens::in_prompt_or_output

@@ -35,7 +35,7 @@ class LoraParity : public ReferenceTest {
   void check(Projection projection, ActivationCheckpointing checkpointing) const {
     auto config = small_gpt2();
     config.projection = projection;
-    const auto model = make_model(config, {.vocab_size = kVocabulary});
+    const auto model = initialized_model(config, {.vocab_size = kVocabulary});
     add_adapters(*model, {.rank = 4, .alpha = 12}, HeadKind::language_modeling);
     model->checkpoint_activations(checkpointing);
     const ReferenceCase reference(file("lora"));

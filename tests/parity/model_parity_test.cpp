@@ -22,7 +22,7 @@ class ModelParity : public ReferenceTest {
     SCOPED_TRACE(name);
     purpose.vocab_size = kVocabulary;
     purpose.start_token = kStartToken;
-    const auto model = make_model(config, purpose);
+    const auto model = initialized_model(config, purpose);
     model->train();  // every dropout is 0: this must change nothing
     ReferenceCase reference(file(name));
     reference.load(*model);
@@ -224,7 +224,7 @@ TEST_F(ModelParity, BertTokenClassifier) {
 
 // Segments take part in vectors, maps and gradients.
 TEST_F(ModelParity, BertWithoutAHead) {
-  const auto model = make_model(bert(), {.head = HeadKind::none, .vocab_size = kVocabulary});
+  const auto model = initialized_model(bert(), {.head = HeadKind::none, .vocab_size = kVocabulary});
   ReferenceCase reference(file("bert_headless"));
   reference.load(*model);
   const Batch batch{.input = {reference.input("ids"), reference.input("lengths")},
@@ -250,8 +250,8 @@ TEST_F(ModelParity, DistilBertClassifierHasRelu) {
 }
 
 TEST_F(ModelParity, BertEmbeddings) {
-  const auto model =
-      make_model(bert(), {.head = HeadKind::classification, .vocab_size = kVocabulary, .n_classes = 5});
+  const auto model = initialized_model(
+      bert(), {.head = HeadKind::classification, .vocab_size = kVocabulary, .n_classes = 5});
   ReferenceCase reference(file("bert_classifier"));
   reference.load(*model);
   const InferenceScope scope(*model);

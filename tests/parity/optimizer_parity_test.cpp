@@ -19,7 +19,7 @@ class OptimizerParity : public ReferenceTest {
              double label_smoothing) {
     SCOPED_TRACE(name);
     constexpr double kLearningRate = 3e-3;
-    const auto model = make_model(config, {.vocab_size = kVocabulary, .start_token = kStartToken});
+    const auto model = initialized_model(config, {.vocab_size = kVocabulary, .start_token = kStartToken});
     ReferenceCase reference(file(name));
     reference.load(*model);
     GradientAccumulator gradients(model, std::make_shared<TokenCrossEntropy>(

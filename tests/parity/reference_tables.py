@@ -24,6 +24,14 @@ def tables(out):
     table = pa.table(columns)
     for compression in ["none", "snappy", "gzip", "zstd"]:
         pq.write_table(table, out / f"{compression}.parquet", compression=compression, row_group_size=700)
+    # A few kilobytes that stand for gigabytes: one long text for every row, and very many rows.
+    long = pa.array(["a" * (4 << 20)])
+    rows = pa.DictionaryArray.from_arrays(pa.array([0] * 1200, pa.int32()), long)
+    pq.write_table(pa.table({"text": rows}), out / "dictionary.parquet", compression="zstd", store_schema=False,
+                   dictionary_pagesize_limit=1 << 24)
+    pq.write_table(pa.table({"text": rows[:40].dictionary_decode()}), out / "prefixes.parquet", compression="zstd",
+                   use_dictionary=False, column_encoding={"text": "DELTA_BYTE_ARRAY"})
+    pq.write_table(pa.table({"text": pa.nulls(20_000_000, pa.string())}), out / "rows.parquet")
     expected = {
         "text": [(text or "").replace("\r\n", "\n").rstrip() for text in texts],
         "label": labels,

@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 
 #include "base/tensor_memory.h"
+#include "models/embedders/resnet.h"
 #include "models/families/families.h"
 #include "models/families/model_cost.h"
-#include "models/families/resnet.h"
 #include "tests/parity/reference.h"
 
 namespace zoo::testing {
@@ -54,7 +54,7 @@ TEST_F(ResnetParity, LossesGradientsAndRunningMeans) {
     const ModelPurpose purpose{.head = HeadKind::classification,
                                .n_classes = 5,
                                .image = {.channels = 3, .height = 40, .width = 72}};
-    const auto model = make_model(config, purpose);
+    const auto model = initialized_model(config, purpose);
     model->to(torch::kFloat64);
     const ReferenceCase reference(file(name));
     reference.load(*model);

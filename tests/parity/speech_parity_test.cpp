@@ -1,6 +1,7 @@
 // CTC against PyTorch, and Whisper against transformers: logits, loss and gradients, greedy and beam search.
 
 #include "generation/beam_search.h"
+#include "models/families/families.h"
 #include "models/families/whisper.h"
 #include "tasks/ctc.h"
 #include "tasks/token_cross_entropy.h"
@@ -46,7 +47,7 @@ TEST_F(SpeechParity, Whisper) {
   config.n_decoder_layers = 3;
   config.key_bias = false;
   const auto model =
-      make_model(config, {.vocab_size = vocab_size, .start_token = start_token, .n_mels = n_mels});
+      initialized_model(config, {.vocab_size = vocab_size, .start_token = start_token, .n_mels = n_mels});
   model->train();  // every dropout is 0: this must change nothing
   ReferenceCase reference(file("whisper"));
   reference.load(*model);

@@ -8,13 +8,16 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/machine.h"
 #include "data/tables.h"
 #include "io/files.h"
 #include "tests/parity/reference.h"
+#include "tests/support/errors.h"
 
 namespace zoo::testing {
 namespace {
 
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
 
 class TablesParity : public ReferenceTest {
@@ -48,7 +51,7 @@ TEST_F(TablesParity, TextsOfEveryTypeAndCompression) {
       EXPECT_TRUE(column(file, name) == expected[name]) << name;
     EXPECT_TRUE(column(file, "translation.de") == expected["de"]);
   }
-  EXPECT_EQ(columns_of_table(path("none.parquet")).at(3), "label");
+  EXPECT_EQ(open_table(path("none.parquet"))->columns().at(3), "label");
 }
 
 TEST_F(TablesParity, ErrorsOfParquet) {
@@ -80,6 +83,20 @@ TEST_F(TablesParity, ErrorsOfParquet) {
     } catch (const DataError&) {  // damage within a text may go unnoticed
     }
   }
+}
+
+TEST_F(TablesParity, FewBytesDoNotFillTheMemory) {
+  const auto problem = [&](const std::string& file) {
+    return message_of<DataError>([&] { column(file, "text"); });
+  };
+  EXPECT_LT(std::filesystem::file_size(path("dictionary.parquet")), 20'000u);
+  for (const char* file : {"dictionary.parquet", "prefixes.parquet"}) {
+    const int64_t before = peak_resident_bytes();
+    EXPECT_THAT(problem(file), AnyOf(HasSubstr("need more than 512 MiB of memory"),
+                                     HasSubstr("its rows hold more than 1000 times the bytes")));
+    EXPECT_LT(peak_resident_bytes() - before, int64_t{900} << 20) << file;
+  }
+  EXPECT_THAT(problem("rows.parquet"), HasSubstr("20000000 rows in"));
 }
 
 }  // namespace

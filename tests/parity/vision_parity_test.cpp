@@ -44,7 +44,7 @@ class VisionParity : public ReferenceTest {
     const ModelPurpose purpose{.head = HeadKind::classification,
                                .n_classes = 5,
                                .image = {.channels = 3, .height = 12, .width = 12}};
-    const auto model = make_model(config, purpose);
+    const auto model = initialized_model(config, purpose);
     model->train();  // every dropout is 0: this must change nothing
     ReferenceCase reference(file(name));
     reference.load(*model);
@@ -66,8 +66,8 @@ TEST_F(VisionParity, VitAtThreeSizesOfImages) {
 }
 
 TEST_F(VisionParity, VitWithoutAHead) {
-  const auto model =
-      make_model(small_vit(), {.head = HeadKind::none, .image = {.channels = 3, .height = 12, .width = 12}});
+  const auto model = initialized_model(
+      small_vit(), {.head = HeadKind::none, .image = {.channels = 3, .height = 12, .width = 12}});
   ReferenceCase reference(file("vit_headless"));
   reference.load(*model);
   const Batch batch{.fields = {{"images", reference.input("images")}}};

@@ -118,9 +118,9 @@ class SmallRuns {
                                "max_positions: {}, init_std: 0.6, tie_embeddings: false}}\n",
                                task, train, tokenizer, architecture, max_positions));
     const auto experiment = load_experiment(file);
-    const auto opened = open_task(experiment, {});
+    const auto opened = task_with_vocabulary(experiment, {});
     torch::manual_seed(7);
-    const auto model = make_model(experiment, *opened);
+    const auto model = initialized_model(experiment, *opened);
     write_run(dir_ / name, experiment, opened->vocabulary(), *model);
     return dir_ / name;
   }

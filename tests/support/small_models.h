@@ -72,7 +72,7 @@ inline ModelPurpose purpose_of(const FamilySelection& architecture) {
 inline std::shared_ptr<Model> random_model(const ModelConfig& config, const ModelPurpose& purpose,
                                            uint64_t seed = 1) {
   torch::manual_seed(seed);
-  auto model = make_model(config, purpose);
+  auto model = initialized_model(config, purpose);
   const torch::NoGradGuard no_grad;
   for (auto& parameter : model->parameters()) parameter.normal_(parameter.dim() == 1 ? 0.5 : 0.0, 0.3);
   model->eval();

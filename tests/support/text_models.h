@@ -24,10 +24,10 @@ inline std::shared_ptr<Model> text_model(ModelConfig config, const Tokenizer& to
   config.tie_embeddings = false;
   config.dropout = config.attention_dropout = 0.5;
   torch::manual_seed(3);
-  return make_model(config, {.head = head,
-                             .vocab_size = tokenizer.vocab_size(),
-                             .n_classes = head == HeadKind::classification ? 3 : 0,
-                             .start_token = tokenizer.special().bos});
+  return initialized_model(config, {.head = head,
+                                    .vocab_size = tokenizer.vocab_size(),
+                                    .n_classes = head == HeadKind::classification ? 3 : 0,
+                                    .start_token = tokenizer.special().bos});
 }
 
 }  // namespace zoo::testing

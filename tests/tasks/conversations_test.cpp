@@ -14,7 +14,9 @@
 #include "checkpoints/run.h"
 #include "experiments/load_experiment.h"
 #include "io/files.h"
+#include "tests/support/errors.h"
 #include "tests/support/training.h"
+#include "text/corpus.h"
 #include "tokenizers/hub_tokenizer.h"
 
 namespace zoo::testing {
@@ -109,13 +111,43 @@ TEST_F(Conversations, ErrorsSayWhereAndWhat) {
   EXPECT_THAT(problem({"data.train=chats.txt"}), HasSubstr("conversations are read from NAME.jsonl"));
 }
 
+// Other collections call roles, questions and answers otherwise.
+TEST_F(Conversations, OfOtherFormsAreMessages) {
+  world_.dir().write(
+      "own/forms.jsonl",
+      R"({"conversations": [{"from": "human", "value": "a"}, {"from": "gpt", "value": "b"}], "id": 1}
+{"instruction": "a", "input": "c", "output": "b"}
+{"instruction": "a", "input": "", "output": "b"}
+{"prompt": "a", "completion": "b"}
+{"prompt": "a", "response": "b"}
+)");
+  DataConfig data;
+  data.train = data.valid = {world_.path("own/forms.jsonl").string()};
+  std::vector<std::string> questions;
+  visit_conversations(data, Split::train, [&](const Conversation& one, const std::string&) {
+    ASSERT_EQ(one["messages"].size(), 2u);
+    EXPECT_EQ(one["messages"][0]["role"], "user");
+    EXPECT_EQ(one["messages"][1], Conversation({{"role", "assistant"}, {"content", "b"}}));
+    questions.push_back(one["messages"][0]["content"]);
+  });
+  EXPECT_EQ(questions, (std::vector<std::string>{"a", "a\n\nc", "a", "a", "a"}));
+  for (const char* line :
+       {R"({"conversations": [{"from": 1, "value": "a"}]})", R"({"prompt": 1, "completion": "b"})"}) {
+    world_.dir().write("own/forms.jsonl", line);
+    EXPECT_THAT(
+        testing::message_of<DataError>([&] { visit_conversations(data, Split::train, [](auto&&...) {}); }),
+        HasSubstr("forms.jsonl:1: this is no conversation"));
+  }
+}
+
 /// What the cache gives, so that a test can see whether something was read from it.
 class CachedConversations : public Conversations {
  protected:
   TokenizedConversations tokenized() const {
     const auto tokenizer =
         make_hub_tokenizer(read_hub_files(world_.path("own/hub"), Follow::nothing), {.eos = 7});
-    return tokenize_conversations(experiment().data, Split::train, *tokenizer);
+    Corpus corpus(experiment().data);
+    return tokenize_conversations(corpus, Split::train, *tokenizer);
   }
   std::vector<std::filesystem::path> files() const {
     const std::filesystem::directory_iterator all(world_.path("cache"));

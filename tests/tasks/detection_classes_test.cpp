@@ -21,9 +21,9 @@ using ::testing::HasSubstr;
 TEST(DetectionClasses, AreNamedAndHaveTheMeanOfAll) {
   const TinyWorld world;
   const auto experiment = world.detection_experiment({});
-  const auto task = make_task(experiment);
+  const auto task = task_of_new_run(experiment);
   torch::manual_seed(1);
-  const auto model = make_model(experiment, *task);
+  const auto model = initialized_model(experiment, *task);
   std::vector<ClassMetrics> classes;
   const auto all = task->evaluate(*model, Split::train, {.classes = &classes});
   ASSERT_EQ(classes.size(), 2U);
@@ -46,8 +46,8 @@ TEST(DetectionClasses, PicturesHaveAtLeastOnePixel) {
 // A box may reach out of the picture: here each is as large as the picture, around its lower right corner.
 TEST(DetectionClasses, PredictedBoxesEndAtTheEdge) {
   const TinyWorld world;
-  const auto task = make_task(world.detection_experiment());
-  const auto model = make_model(task->experiment(), *task);
+  const auto task = task_of_new_run(world.detection_experiment());
+  const auto model = initialized_model(task->experiment(), *task);
   const torch::NoGradGuard no_grad;
   for (const auto& item : model->named_parameters())
     if (item.key().starts_with("box_head.last")) item.value().fill_(item.value().dim() == 1 ? 20 : 0);

@@ -35,7 +35,7 @@ TEST(ImageClassification, ARunLearnsAndPredicts) {
   EXPECT_EQ(metrics.at("images"), 9);
 
   // As the validation images, so their files.
-  const auto images = read_images(experiment.data, Split::valid);
+  const auto images = labelled_images(experiment.data).take(Split::valid);
   std::vector<std::string> files;
   for (int64_t i = 0; i < images.size(); ++i) {
     files.push_back(world.path(fmt::format("{}.png", i)).string());
@@ -63,9 +63,9 @@ TEST(ImageClassification, ARunLearnsAndPredicts) {
 // More files than go through the model at once: each keeps its name and its labels.
 TEST(ImageClassification, ManyFilesArePredictedAsOneByOne) {
   const TinyWorld world;
-  const auto task = make_task(world.image_experiment());
-  const auto model = make_model(task->experiment(), *task);
-  const auto images = read_images(task->experiment().data, Split::train);
+  const auto task = task_of_new_run(world.image_experiment());
+  const auto model = initialized_model(task->experiment(), *task);
+  const auto images = labelled_images(task->experiment().data).take(Split::train);
   std::vector<std::string> files;
   for (int64_t i = 0; i < 70; ++i) {
     files.push_back(world.path(fmt::format("{}.png", i)).string());
@@ -107,7 +107,7 @@ TEST(ImageClassification, ARunWithoutItsStatisticsIsRefused) {
 TEST(ImageClassification, BadConfigurationsGetOneLine) {
   const TinyWorld world;
   const auto problem = [&](const std::vector<std::string>& overrides) {
-    return message_of<Error>([&] { make_task(world.image_experiment(overrides)); });
+    return message_of<Error>([&] { task_of_new_run(world.image_experiment(overrides)); });
   };
   EXPECT_THAT(problem({"model.architecture=encoder"}),
               HasSubstr("must be vit or another family that reads images"));

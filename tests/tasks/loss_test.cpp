@@ -20,7 +20,7 @@ std::shared_ptr<Model> decoder_with_dropout() {
   auto config = small_config(Architecture::decoder);
   config.dropout = 0.1;
   torch::manual_seed(5);
-  return make_model(config, purpose_of(config.architecture));
+  return initialized_model(config, purpose_of(config.architecture));
 }
 
 TEST(Loss, IsThatOfTorch) {

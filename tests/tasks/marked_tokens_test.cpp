@@ -28,7 +28,7 @@ class MarkedTokens : public ::testing::Test {
   void write(const std::string& text) { world_.dir().write("data/text.txt", text); }
   std::unique_ptr<Task> task(std::vector<std::string> overrides = {}) const {
     for (const char* own : {"model.architecture=decoder", "data.valid=text.txt"}) overrides.push_back(own);
-    return make_task(world_.experiment("marked_tokens", overrides));
+    return task_of_new_run(world_.experiment("marked_tokens", overrides));
   }
   /// The ids of the characters of a text.
   static torch::Tensor ids(const Task& task, const std::string& text) {

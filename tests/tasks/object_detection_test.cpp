@@ -34,7 +34,7 @@ TEST(ObjectDetection, ARunLearnsAndPredicts) {
   EXPECT_THAT(run.labels(), ElementsAre("dark", "light"));
   EXPECT_TRUE(task_type(experiment).finds_objects);
 
-  const auto untrained = make_model(experiment, run.task());
+  const auto untrained = initialized_model(experiment, run.task());
   const auto before = run.task().evaluate(*untrained, Split::train),
              after = run.task().evaluate(run.model(), Split::train);
   EXPECT_LT(after.at("loss"), 0.6 * before.at("loss"));
@@ -42,7 +42,7 @@ TEST(ObjectDetection, ARunLearnsAndPredicts) {
   EXPECT_GT(after.at("map_50"), 4 * before.at("map_50"));
   EXPECT_EQ(after.at("images"), 36);
 
-  const auto set = read_marked_images(experiment.data, Split::train, run.labels());
+  const auto set = marked_images(experiment.data, run.labels()).take(Split::train);
   for (int64_t i = 0; i < 10; ++i) {
     const auto predictions = run.task().predict(run.model(), {set.file(i).string()});
     ASSERT_EQ(predictions.size(), 1U);
@@ -64,8 +64,8 @@ TEST(ObjectDetection, ARunLearnsAndPredicts) {
 // The boxes of a prediction are in pixels of the file, whatever the size in which the model reads it.
 TEST(ObjectDetection, BoxesAreInPixelsOfThePicture) {
   const TinyWorld world;
-  const auto task = make_task(world.detection_experiment());
-  const auto model = make_model(task->experiment(), *task);
+  const auto task = task_of_new_run(world.detection_experiment());
+  const auto model = initialized_model(task->experiment(), *task);
   Image image{.shape = {.channels = 1, .height = 16, .width = 20}, .pixels = std::vector<uint8_t>(320, 7)};
   Image large{.shape = {.channels = 1, .height = 64, .width = 80}, .pixels = std::vector<uint8_t>(5120, 7)};
   world.dir().write("small.png", encode_png(image));
@@ -84,8 +84,8 @@ TEST(ObjectDetection, BoxesAreInPixelsOfThePicture) {
 // An evaluation of some batches looks for the objects of their pictures only.
 TEST(ObjectDetection, ScoresOfSomeBatches) {
   const TinyWorld world;
-  const auto task = make_task(world.detection_experiment());
-  const auto model = make_model(task->experiment(), *task);
+  const auto task = task_of_new_run(world.detection_experiment());
+  const auto model = initialized_model(task->experiment(), *task);
   EXPECT_EQ(task->evaluate(*model, Split::train, {.max_batches = 2}).at("images"), 8);
   EXPECT_TRUE(std::isfinite(task->evaluate(*model, Split::valid).at("loss")));
 }
@@ -94,8 +94,8 @@ TEST(ObjectDetection, BadConfigurationsGetOneLine) {
   const TinyWorld world;
   const auto problem = [&](const std::vector<std::string>& overrides) {
     return message_of<Error>([&] {
-      const auto task = make_task(world.detection_experiment(overrides));
-      make_model(task->experiment(), *task);
+      const auto task = task_of_new_run(world.detection_experiment(overrides));
+      initialized_model(task->experiment(), *task);
     });
   };
   EXPECT_EQ(problem({}), "no error");
@@ -115,10 +115,11 @@ TEST(ObjectDetection, BadConfigurationsGetOneLine) {
   EXPECT_THAT(problem({"task={type: object_detection, n_classes: 4}"}),
               HasSubstr("the training data have 2 classes, but task.n_classes is 4"));
   EXPECT_THAT(problem({"data.train=train-images-idx3"}), HasSubstr("read from a COCO file"));
-  EXPECT_THAT(message_of<Error>([&] { make_task(world.image_experiment({"data.images.max_size=9"})); }),
+  EXPECT_THAT(message_of<Error>([&] { task_of_new_run(world.image_experiment({"data.images.max_size=9"})); }),
               HasSubstr("max_size is for object_detection"));
-  EXPECT_THAT(message_of<Error>([&] { make_task(world.image_experiment({"data.images.padding=square"})); }),
-              HasSubstr("padding is for object_detection"));
+  EXPECT_THAT(
+      message_of<Error>([&] { task_of_new_run(world.image_experiment({"data.images.padding=square"})); }),
+      HasSubstr("padding is for object_detection"));
 }
 
 }  // namespace

@@ -126,6 +126,60 @@ TEST_F(OwnTextRecipe, ReadsTablesOfTextsAndConversations) {
   EXPECT_THAT(problem({dir_ / "texts.jsonl", dir_ / "labelled.jsonl"}), HasSubstr("a table is not one text"));
 }
 
+TEST_F(OwnTextRecipe, TwoLanguagesGetATranslator) {
+  std::string source, target;
+  for (int i = 0; i < 60; ++i)
+    source += fmt::format("das ist {}\n", i), target += fmt::format("that is {}\n", i);
+  const std::vector<std::filesystem::path> files{dir_.write("pairs.de", source),
+                                                 dir_.write("pairs.en", target)};
+  const auto made = recipe_for(files).experiment;
+  EXPECT_EQ(made.task.type, "text_to_text");
+  EXPECT_EQ(made.model.architecture, "encoder_decoder");
+  EXPECT_EQ(made.data.source + " " + made.data.target, "de en");
+  EXPECT_EQ(recipe_for({files[1], files[0]}).experiment.data.source, "en");
+  dir_.write("pairs.en", target + "one more\n");
+  EXPECT_THAT(testing::message_of<DataError>([&] { recipe_for(files); }), HasSubstr("60 lines, but"));
+  dir_.write("chapters.md", source + target);
+  dir_.write("chapters.txt", source + target);
+  EXPECT_EQ(recipe_for({dir_ / "chapters.md", dir_ / "chapters.txt"}).experiment.task.type,
+            "language_modeling");
+}
+
+TEST_F(OwnTextRecipe, OtherFormsAreReadOrSayWhatIsMissing) {
+  std::string text, csv = "review,sentiment\n";
+  for (int i = 0; i < 60; ++i) {
+    text += "a line of a text\n";
+    csv += fmt::format("\"good, or {}\",{}\n", i, i % 2 ? "up" : "down");
+  }
+  dir_.write("folder/a.txt", text);
+  dir_.write("folder/b/c.txt", text);
+  const auto folder = recipe_for({dir_ / "folder"});
+  EXPECT_EQ(folder.experiment.task.type, "language_modeling");
+  EXPECT_EQ(folder.experiment.data.train.size(), 2u);
+  const auto classifier = recipe_for({dir_.write("reviews.csv", csv)}).experiment;
+  EXPECT_EQ(classifier.task.type, "text_classification");
+  EXPECT_EQ(classifier.data.label_column, "sentiment");
+  const auto json = [&](const std::string& content) {
+    const auto file = dir_.write("records.json", content);
+    return testing::message_of<DataError>([&] { is_own_text(file); });
+  };
+  EXPECT_THAT(json("[{\"instruction\": \"a\"}]"), HasSubstr("jq -c '.[]' "));
+  EXPECT_THAT(json("{\"images\": [], \"annotations\": []}"), HasSubstr("task: object_detection"));
+  dir_.write("spoken/a.wav", "RIFF");
+  EXPECT_THAT(testing::message_of<DataError>([&] { recipe_for({dir_ / "spoken"}); }),
+              HasSubstr("the columns audio and text"));
+}
+
+// The user has no text of the configuration, so messages name no lines of it.
+TEST_F(OwnTextRecipe, MessagesNameNoLinesOfIt) {
+  std::string text;
+  for (int i = 0; i < 100; ++i) text += "a line of a text\n";
+  const auto file = dir_.write("mine.txt", text);
+  const auto message = testing::message_of<ConfigError>([&] { recipe_for({file}, {"model.d_model=127"}); });
+  EXPECT_THAT(message, HasSubstr("the configuration that is chosen for"));
+  EXPECT_THAT(message, HasSubstr("mine.txt: model.n_heads d_model 127"));
+}
+
 /// Recipes for tables of texts and labels.
 class OwnTable : public ::testing::Test {
  protected:
@@ -252,7 +306,7 @@ TEST_F(OwnPictures, AListMayCallItsColumnsAsUsual) {
       });
       const auto experiment = recipe_for({list}).experiment;
       EXPECT_EQ(experiment.task.type, "image_classification") << header;
-      EXPECT_EQ(read_images(experiment.data, Split::train).size(), 18) << header;
+      EXPECT_EQ(labelled_images(experiment.data).take(Split::train).size(), 18) << header;
     }
   }
   EXPECT_EQ(
@@ -266,26 +320,26 @@ TEST_F(OwnPictures, AListMayCallItsColumnsAsUsual) {
 TEST_F(OwnPictures, PartsOfAFolderAreUsedAsSuch) {
   for (const std::string part : {"train", "val", "test"}) write("parts/" + part, 20);
   const auto experiment = recipe_for({dir_ / "parts"}).experiment;
-  const auto images = read_images(experiment.data, Split::train);
+  const auto images = labelled_images(experiment.data).take(Split::train);
   EXPECT_EQ(images.size(), 20);
-  EXPECT_EQ(read_images(experiment.data, Split::valid).size(), 20);
-  EXPECT_EQ(read_images(experiment.data, Split::test).size(), 20);
+  EXPECT_EQ(labelled_images(experiment.data).take(Split::valid).size(), 20);
+  EXPECT_EQ(labelled_images(experiment.data).take(Split::test).size(), 20);
   EXPECT_THAT(images.labels(), ::testing::Contains("dark"));
   EXPECT_THAT(experiment.data.valid.at(0).text, ::testing::EndsWith("parts/val"));
   DataConfig whole;
   whole.train = {ConfigPath((dir_ / "parts").string())};
-  EXPECT_THAT(testing::message_of<DataError>([&] { read_images(whole, Split::train); }),
+  EXPECT_THAT(testing::message_of<DataError>([&] { labelled_images(whole).take(Split::train); }),
               HasSubstr("name them as data.train, data.valid and data.test"));
   write("parts/dev", 4);
   EXPECT_THAT(problem(dir_ / "parts"), HasSubstr("dev and val are the same part"));
   write("other/Train", 20);
-  EXPECT_EQ(read_images(recipe_for({dir_ / "other"}).experiment.data, Split::train).size(), 18);
+  EXPECT_EQ(labelled_images(recipe_for({dir_ / "other"}).experiment.data).take(Split::train).size(), 18);
   write("other/more", 20);
   EXPECT_THAT(problem(dir_ / "other"), HasSubstr("'more' stands beside the part train"));
   write("vehicles", 4);
   for (int i = 0; i < 6; ++i)
     dir_.write(fmt::format("vehicles/train/{}.png", i), read_file(dir_ / "vehicles/dark/0.png"));
-  EXPECT_EQ(read_images(recipe_for({dir_ / "vehicles"}).experiment.data, Split::train).size(), 9);
+  EXPECT_EQ(labelled_images(recipe_for({dir_ / "vehicles"}).experiment.data).take(Split::train).size(), 9);
 }
 
 TEST_F(OwnPictures, FewAreRefused) {
@@ -300,8 +354,8 @@ TEST_F(OwnPictures, FewAreRefused) {
       dir_.write(fmt::format("many/{}/{}.png", i, copy),
                  encode_png(Image{.shape = {.channels = 1, .height = 1, .width = 1}, .pixels = {0}}));
   const auto data = recipe_for({dir_ / "many"}).experiment.data;
-  const auto train = read_images(data, Split::train).labels(),
-             valid = read_images(data, Split::valid).labels();
+  const auto train = labelled_images(data).take(Split::train).labels(),
+             valid = labelled_images(data).take(Split::valid).labels();
   EXPECT_EQ(std::set(train.begin(), train.end()).size(), 40U);
   EXPECT_EQ(train.size() + valid.size(), 80U);
 }

@@ -18,6 +18,7 @@
 #include "models/inference_scope.h"
 #include "tasks/task.h"
 #include "tests/support/training.h"
+#include "text/text_rows.h"
 
 namespace zoo::testing {
 namespace {
@@ -33,10 +34,10 @@ constexpr std::array kFamilies{"encoder", "decoder", "encoder_decoder"};
 struct Classifier {
   explicit Classifier(const TinyWorld& world, const std::string& family,
                       std::vector<std::string> overrides = {})
-      : task(make_task(world.experiment("text_classification",
-                                        with(std::move(overrides), "model.architecture=" + family)))) {
+      : task(task_of_new_run(world.experiment("text_classification",
+                                              with(std::move(overrides), "model.architecture=" + family)))) {
     torch::manual_seed(7);
-    model = make_model(task->experiment(), *task);
+    model = initialized_model(task->experiment(), *task);
     const torch::NoGradGuard no_grad;
     for (auto& parameter : model->parameters()) parameter.normal_(0, 0.4);
   }
@@ -206,7 +207,7 @@ TEST(Prediction, IsWhatAnEvaluationCounts) {
   for (const std::string family : kFamilies) {
     SCOPED_TRACE(family);
     const Classifier classifier(world, family, {"data.sequence_length=14", "data.test=table.tsv"});
-    const auto rows = read_labelled(classifier.task->experiment().data, Split::test);
+    const auto rows = labelled_texts(classifier.task->experiment().data).take(Split::test);
     const auto predictions = classifier.task->predict(*classifier.model, rows.texts);
     double right = 0;
     for (size_t i = 0; i < rows.texts.size(); ++i)
@@ -233,9 +234,9 @@ TEST(Prediction, OfAModelThatIsNotANumberIsAnError) {
 TEST(Prediction, IsNotForEveryTask) {
   const TinyWorld world;
   for (const std::string name : {"language_modeling", "masked_language_modeling", "text_to_text"}) {
-    const auto task = make_task(world.experiment(name));
+    const auto task = task_of_new_run(world.experiment(name));
     EXPECT_EQ(task_type(task->experiment()).predicts_from, PredictionInput::nothing);
-    const auto model = make_model(task->experiment(), *task);
+    const auto model = initialized_model(task->experiment(), *task);
     EXPECT_EQ(message_of<UsageError>([&] { task->predict(*model, {"sun"}); }),
               "the task " + name + " makes no predictions for single inputs");
   }

@@ -100,8 +100,8 @@ TEST(SpeechRecognition, PredictionsAreJsonAndLines) {
 
 TEST(SpeechRecognition, UnreadableRecordingsAreToldOrFail) {
   const TinyWorld world;
-  const auto task = make_task(world.speech_experiment());
-  const auto model = make_model(task->experiment(), *task);
+  const auto task = task_of_new_run(world.speech_experiment());
+  const auto model = initialized_model(task->experiment(), *task);
   const auto bad = world.dir().write("bad.wav", "no recording").string();
   const auto good = world.path("data/sounds/0.wav").string();
   EXPECT_THAT(message_of<DataError>([&] { task->predict(*model, {good, bad}); }),

@@ -28,14 +28,14 @@ using ::testing::StartsWith;
 
 std::shared_ptr<Model> model_of(const Task& task) {
   torch::manual_seed(1);
-  return make_model(task.experiment(), task);
+  return initialized_model(task.experiment(), task);
 }
 
 TEST(Task, OneStreamOfCharactersHasNoSpecialTokens) {
   const TinyWorld world;
-  const auto plain = make_task(world.experiment("language_modeling"));
+  const auto plain = task_of_new_run(world.experiment("language_modeling"));
   EXPECT_EQ(plain->tokenizer().special().eos, -1);
-  const auto documents = make_task(world.experiment("language_modeling", {"data.documents=line"}));
+  const auto documents = task_of_new_run(world.experiment("language_modeling", {"data.documents=line"}));
   EXPECT_GE(documents->tokenizer().special().eos, 0);
   EXPECT_GT(documents->tokenizer().vocab_size(), plain->tokenizer().vocab_size());
 }
@@ -53,7 +53,7 @@ TEST(Task, UntrainedModelsScoreAsChance) {
       {"token_classification", {"model.architecture=decoder"}}};
   for (const auto& [name, overrides] : all) {
     SCOPED_TRACE(fmt::format("{} {}", name, overrides.size()));
-    const auto task = make_task(world.experiment(name, overrides));
+    const auto task = task_of_new_run(world.experiment(name, overrides));
     const auto model = model_of(*task);
     const auto metrics = task->evaluate(*model, Split::valid);
     const auto purpose = task->purpose();
@@ -70,7 +70,7 @@ TEST(Task, UntrainedModelsScoreAsChance) {
 
 TEST(Task, MaskedSamplesShowWordsNotMarks) {
   const TinyWorld world;
-  const auto task = make_task(
+  const auto task = task_of_new_run(
       world.experiment("masked_language_modeling",
                        {"data.tokenizer={type: sentencepiece, vocab_size: 31, byte_fallback: false}",
                         "data.mask_probability=0.5"}));
@@ -83,7 +83,7 @@ TEST(Task, MaskedSamplesShowWordsNotMarks) {
 TEST(Task, BitsPerByteCountBytesNotTokens) {
   const TinyWorld world;
   world.dir().write("data/text.txt", "äöüß äöüß äöüß äöüß äöüß äöüß äöüß äöüß äöüß äöüß äöüß äöüß äöüß ");
-  const auto task = make_task(world.experiment("language_modeling", {"data.valid_fraction=0.5"}));
+  const auto task = task_of_new_run(world.experiment("language_modeling", {"data.valid_fraction=0.5"}));
   const auto model = model_of(*task);
   const auto metrics = task->evaluate(*model, Split::valid);
   const double bytes = static_cast<double>(read_documents(task->experiment().data, Split::valid)[0].size());
@@ -101,7 +101,7 @@ TEST(Task, BitsPerByteCountOnlyBytesThatAreGivenBack) {
   world.dir().write("data/once.txt", "sun and moon \nthe   sea\n");
   world.dir().write("data/thrice.txt", tripled);
   const auto measured = [&](const std::string& tokenizer, const std::string& file) {
-    const auto task = make_task(
+    const auto task = task_of_new_run(
         world.experiment("language_modeling", {"data.tokenizer=" + tokenizer, "data.valid=" + file}));
     return task->evaluate(*model_of(*task), Split::valid);
   };
@@ -122,8 +122,8 @@ TEST(Task, BitsPerByteCountOnlyBytesThatAreGivenBack) {
 TEST(Task, BitsPerByteDoNotCountUnknownCharacters) {
   const TinyWorld world;
   world.dir().write("data/strange.txt", "sun ☃☃ and ☃ rain\n");
-  const auto task =
-      make_task(world.experiment("language_modeling", {"data.documents=line", "data.valid=strange.txt"}));
+  const auto task = task_of_new_run(
+      world.experiment("language_modeling", {"data.documents=line", "data.valid=strange.txt"}));
   const auto metrics = task->evaluate(*model_of(*task), Split::valid);
   const double known = 14, tokens = known + 4;  // "sun  and  rain"; 3 unknown, eos
   EXPECT_NEAR(metrics.at("bits_per_byte"), metrics.at("loss") / std::numbers::ln2 * tokens / known, 1e-9);
@@ -132,13 +132,14 @@ TEST(Task, BitsPerByteDoNotCountUnknownCharacters) {
 TEST(Task, SpecialTokensAreLeftOutOnlyWhereTheTaskAllowsIt) {
   const TinyWorld world;
   const std::string pieces = "data.tokenizer={type: sentencepiece, vocab_size: 290";
-  EXPECT_GE(make_task(world.experiment("language_modeling", {pieces + "}"}))->tokenizer().special().eos, 0);
-  EXPECT_EQ(make_task(world.experiment("language_modeling", {pieces + ", special_tokens: false}"}))
+  EXPECT_GE(task_of_new_run(world.experiment("language_modeling", {pieces + "}"}))->tokenizer().special().eos,
+            0);
+  EXPECT_EQ(task_of_new_run(world.experiment("language_modeling", {pieces + ", special_tokens: false}"}))
                 ->tokenizer()
                 .special()
                 .eos,
             -1);
-  EXPECT_GE(make_task(world.experiment("language_modeling", {"data.tokenizer.special_tokens=true"}))
+  EXPECT_GE(task_of_new_run(world.experiment("language_modeling", {"data.tokenizer.special_tokens=true"}))
                 ->tokenizer()
                 .special()
                 .eos,
@@ -152,7 +153,7 @@ TEST(Task, PerplexityPerWordCountsWordsAndLineEnds) {
   const TinyWorld world;
   world.dir().write("data/words.txt", " \n sun  and moon\nrain .\n");
   for (const auto& [documents, words] : {std::pair("none", 8), std::pair("line", 7)}) {
-    const auto task = make_task(world.experiment(
+    const auto task = task_of_new_run(world.experiment(
         "language_modeling", {"data.valid=words.txt", std::string("data.documents=") + documents}));
     const auto model = model_of(*task);
     const auto metrics = task->evaluate(*model, Split::valid);
@@ -162,11 +163,11 @@ TEST(Task, PerplexityPerWordCountsWordsAndLineEnds) {
   }
   // Nor is there one without words: where no blanks separate them, or where it is too large for a double.
   world.dir().write("data/words.txt", "今天天气很好，我们去公园散步。\n山高水长，明月几时有？\n");
-  const auto chinese =
-      make_task(world.experiment("language_modeling", {"data.valid=words.txt", "data.tokenizer.type=byte"}));
+  const auto chinese = task_of_new_run(
+      world.experiment("language_modeling", {"data.valid=words.txt", "data.tokenizer.type=byte"}));
   EXPECT_FALSE(chinese->evaluate(*model_of(*chinese), Split::valid).contains("word_perplexity"));
   world.dir().write("data/words.txt", std::string(3000, 's') + "\n");
-  const auto task = make_task(world.experiment("language_modeling", {"data.valid=words.txt"}));
+  const auto task = task_of_new_run(world.experiment("language_modeling", {"data.valid=words.txt"}));
   EXPECT_FALSE(task->evaluate(*model_of(*task), Split::valid).contains("word_perplexity"));
 }
 
@@ -174,7 +175,7 @@ TEST(Task, AnUnknownLabelIsAnErrorThatNamesItsFile) {
   const TinyWorld world;
   world.dir().write("data/other.tsv", "sentence\tlabel\nsun sea\tviolet\n");
   for (const char* architecture : {"encoder", "decoder", "encoder_decoder"}) {
-    const auto task = make_task(world.experiment(
+    const auto task = task_of_new_run(world.experiment(
         "text_classification", {"data.valid=other.tsv", std::string("model.architecture=") + architecture}));
     EXPECT_THAT(message_of<DataError>([&] { task->batches(Split::valid); }),
                 StartsWith(world.path("data/other.tsv").string() + ": the label 'violet' does not occur"));
@@ -185,7 +186,7 @@ TEST(Task, AnUnknownLabelIsAnErrorThatNamesItsFile) {
 TEST(Task, BitsPerByteAreOfWhatIsScored) {
   const TinyWorld world;
   for (const int64_t length : {3, 6, 40}) {
-    const auto task = make_task(world.experiment(
+    const auto task = task_of_new_run(world.experiment(
         "text_to_text", {"data.tokenizer.type=byte", fmt::format("data.target_length={}", length),
                          "model.max_positions=64"}));
     const auto model = model_of(*task);
@@ -200,7 +201,7 @@ TEST(Task, AccuracyIsOfTheRowsThatAreScored) {
   std::vector<double> accuracies;
   for (const int64_t batch_size : {1, 2, 100}) {
     torch::manual_seed(5);
-    const auto task = make_task(world.experiment(
+    const auto task = task_of_new_run(world.experiment(
         "text_classification", {"model.architecture=encoder_decoder", "training.batch_tokens=200",
                                 fmt::format("training.batch_size={}", batch_size)}));
     const auto model = model_of(*task);
@@ -214,7 +215,8 @@ TEST(Task, AnUnknownCharacterIsAnErrorThatNamesItsFile) {
   const TinyWorld world;
   world.dir().write("data/other.txt", "sun and 月\n");
   world.dir().write("data/more.txt", "sun and rain\n");
-  const auto task = make_task(world.experiment("language_modeling", {"data.valid=[more.txt, other.txt]"}));
+  const auto task =
+      task_of_new_run(world.experiment("language_modeling", {"data.valid=[more.txt, other.txt]"}));
   EXPECT_THAT(message_of<DataError>([&] { task->batches(Split::valid); }),
               StartsWith(world.path("data/more.txt").string() + ", " + world.path("data/other.txt").string() +
                          ": the character \"月\" (U+6708) is not in the vocabulary"));
@@ -224,8 +226,8 @@ TEST(Task, EvaluationsTellHowFarTheyAre) {
   const TinyWorld world;
   for (const char* name : {"language_modeling", "text_classification", "text_to_text"}) {
     SCOPED_TRACE(name);
-    const auto task = make_task(world.experiment(name));
-    const auto model = make_model(task->experiment(), *task);
+    const auto task = task_of_new_run(world.experiment(name));
+    const auto model = initialized_model(task->experiment(), *task);
     const int64_t n_batches = task->batches(Split::valid).n_batches(0);
     ASSERT_GT(n_batches, 1);
     std::vector<std::pair<int64_t, int64_t>> told, expected;
@@ -238,15 +240,15 @@ TEST(Task, EvaluationsTellHowFarTheyAre) {
 
 TEST(Task, SplitsThatAreNotGivenAreAnError) {
   const TinyWorld world;
-  const auto task = make_task(world.experiment("language_modeling"));
+  const auto task = task_of_new_run(world.experiment("language_modeling"));
   EXPECT_THROW(task->batches(Split::test), DataError);
-  EXPECT_THROW(make_task(parse_experiment("name: x", "x.yaml")), DataError);
+  EXPECT_THROW(task_of_new_run(parse_experiment("name: x", "x.yaml")), DataError);
 }
 
 TEST(Task, BitsPerByteOfATranslationCountItsTargets) {
   const TinyWorld world;
   const auto bits = [&](const std::vector<std::string>& overrides) {
-    const auto task = make_task(world.experiment("text_to_text", overrides));
+    const auto task = task_of_new_run(world.experiment("text_to_text", overrides));
     const auto metrics = task->evaluate(*model_of(*task), Split::valid);
     return std::pair(metrics.at("bits_per_byte"), metrics.at("loss") / std::numbers::ln2);
   };
@@ -262,7 +264,7 @@ TEST(Task, BitsPerByteOfATranslationCountItsTargets) {
 TEST(Task, FamiliesAreScoredOnTheSameTargets) {
   const TinyWorld world;
   const auto tokens_of = [&](std::string_view name, const std::vector<std::string>& overrides) {
-    const auto task = make_task(world.experiment(name, overrides));
+    const auto task = task_of_new_run(world.experiment(name, overrides));
     return task->evaluate(*model_of(*task), Split::valid).at("tokens");
   };
   EXPECT_EQ(tokens_of("language_modeling", {"data.prefix_length=10", "data.documents=line"}),
@@ -303,7 +305,7 @@ TEST(Task, TargetsMayBeLongerThanSources) {
   world.dir().write("data/long.en", std::string(50, 's') + "\n" + std::string(7, 's') + "\n");
   for (const char* architecture : {"encoder_decoder", "decoder"}) {
     SCOPED_TRACE(architecture);
-    const auto task = make_task(world.experiment(
+    const auto task = task_of_new_run(world.experiment(
         "text_to_text", {"data.valid=long", "data.sequence_length=8", "data.target_length=20",
                          std::string("model.architecture=") + architecture}));
     EXPECT_EQ(task->batches(Split::valid).batch(0, 0).n_targets(), 20 + 8);
@@ -313,7 +315,7 @@ TEST(Task, TargetsMayBeLongerThanSources) {
 TEST(Task, SourcesTooLongForTheModelAreCut) {
   const TinyWorld world;
   const auto task =
-      make_task(world.experiment("text_to_text", {"data.sequence_length=5", "model.max_positions=5"}));
+      task_of_new_run(world.experiment("text_to_text", {"data.sequence_length=5", "model.max_positions=5"}));
   const auto model = model_of(*task);
   EXPECT_FALSE(task->samples(*model).empty());
   EXPECT_GT(task->evaluate(*model, Split::valid).at("tokens"), 0);
@@ -358,7 +360,7 @@ TEST(Task, OnlyAnEncoderDecoderAnswersInText) {
 // Compares decoding with a cache with teacher forcing of all tokens at once.
 TEST(LabelLikelihood, IsTheSumOverTheAnswersTokens) {
   const TinyWorld world;
-  const auto task = make_task(world.experiment("text_to_text"));
+  const auto task = task_of_new_run(world.experiment("text_to_text"));
   const auto model = model_of(*task);
   model->eval();
   const auto& tokenizer = task->tokenizer();

@@ -66,7 +66,7 @@ class TokenTask : public ::testing::TestWithParam<const char*> {
   }
   static std::shared_ptr<Model> random_model(const Task& task) {
     torch::manual_seed(7);
-    auto model = make_model(task.experiment(), task);
+    auto model = initialized_model(task.experiment(), task);
     const torch::NoGradGuard no_grad;
     for (auto& parameter : model->parameters()) parameter.normal_(0, 0.4);
     return model;
@@ -102,7 +102,7 @@ TEST_P(TokenTask, LearnsFromGeneratedTexts) {
 
 // The metrics are recomputed from single predictions, which know nothing of batches.
 TEST_P(TokenTask, MetricsAreThoseOfThePredictions) {
-  const auto task = make_task(experiment({"data.sequence_length=32", "training.batch_size=7"}));
+  const auto task = task_of_new_run(experiment({"data.sequence_length=32", "training.batch_size=7"}));
   ASSERT_THAT(task->vocabulary().labels, ElementsAre("O", "B-SKY", "I-SKY"));
   const auto model = random_model(*task);
   torch::Tensor confusion;
@@ -148,7 +148,7 @@ TEST_P(TokenTask, MetricsAreThoseOfThePredictions) {
 }
 
 TEST_P(TokenTask, PredictionsDoNotDependOnTheirCompany) {
-  const auto task = make_task(experiment());
+  const auto task = task_of_new_run(experiment());
   const auto model = random_model(*task);
   const std::vector<std::string> inputs{"sun", "", "moon and sea and wind and rain", "bird sea  tree", "   "};
   const auto together = task->predict(*model, inputs, {});
@@ -174,7 +174,7 @@ TEST_P(TokenTask, PredictionsDoNotDependOnTheirCompany) {
 
 // LibTorch's own cross-entropy ignores -100, as transformers' models for token classification do.
 TEST_P(TokenTask, TheLossIsTheCrossEntropyWithIgnoredPositions) {
-  const auto task = make_task(experiment());
+  const auto task = task_of_new_run(experiment());
   const auto model = random_model(*task);
   const InferenceScope scope(*model);
   const auto batch = task->batches(Split::valid).batch(0, 0);
@@ -191,7 +191,7 @@ TEST_P(TokenTask, TheLossIsTheCrossEntropyWithIgnoredPositions) {
 }
 
 TEST_P(TokenTask, SamplesShowLabelsAsTheDataHaveThem) {
-  const auto task = make_task(experiment());
+  const auto task = task_of_new_run(experiment());
   const auto model = random_model(*task);
   const auto samples = task->samples(*model);
   ASSERT_THAT(samples, SizeIs(5));
@@ -206,7 +206,7 @@ INSTANTIATE_TEST_SUITE_P(Families, TokenTask, ::testing::Values("encoder", "deco
 TEST(TokenClassification, ProblemsAreOneLine) {
   const TinyWorld world;
   world.dir().write("data/other.tsv", "sentence\tlabel\nsun sea\tB-SKY B-SEA\n");
-  const auto task = make_task(world.experiment("token_classification", {"data.valid=other.tsv"}));
+  const auto task = task_of_new_run(world.experiment("token_classification", {"data.valid=other.tsv"}));
   EXPECT_THAT(message_of<DataError>([&] { task->batches(Split::valid); }),
               HasSubstr("other.tsv:2: the label 'B-SEA' does not occur in the training data"));
   EXPECT_THAT(message_of<ConfigError>(
@@ -217,8 +217,8 @@ TEST(TokenClassification, ProblemsAreOneLine) {
       HasSubstr("data.label_unit is for token_classification"));
 
   world.dir().write("data/tagged.tsv", "sentence\tlabel\nabc\tHEH\nab\tHH\ncc\tEE\n");
-  const auto letters = make_task(world.experiment("token_classification"));
-  const auto model = make_model(letters->experiment(), *letters);
+  const auto letters = task_of_new_run(world.experiment("token_classification"));
+  const auto model = initialized_model(letters->experiment(), *letters);
   EXPECT_THAT(
       message_of<ConfigError>([&] { letters->evaluate(*model, Split::valid, {.wanted = "entity_f1"}); }),
       HasSubstr("entity_f1 needs labels of entities"));

@@ -82,7 +82,7 @@ class ToldLanguage : public ToldMetrics {
   }
   Metrics measured(std::vector<std::string> overrides, const EvaluationOptions& options = {}) const {
     overrides.insert(overrides.begin(), {"data.valid=ab.txt", "model.max_positions=5000"});
-    const auto task = make_task(world_.experiment("language_modeling", overrides));
+    const auto task = task_of_new_run(world_.experiment("language_modeling", overrides));
     const int64_t a = id_of(*task, "a"), b = id_of(*task, "b"), n = task->tokenizer().vocab_size();
     auto table = torch::zeros({n, n});
     table[a].copy_(with_probability(n, b, 0.25));
@@ -134,7 +134,7 @@ TEST_F(ToldLanguage, ScoresInPartsAreThoseOfTheWhole) {
     while (std::ssize(text) < n) text += "ab"[random.below(2)];
     world_.dir().write("data/ab.txt", text);
     int64_t n_seen = 0;
-    const auto task = make_task(world_.experiment(
+    const auto task = task_of_new_run(world_.experiment(
         "language_modeling", {"data.valid=ab.txt", "data.sequence_length=5000", "model.max_positions=5000"}));
     ToldModel model([&](const Batch& batch) {
       return torch::zeros({batch.n_targets(), task->tokenizer().vocab_size()});
@@ -162,7 +162,7 @@ TEST_F(ToldLanguage, ScoresInPartsAreThoseOfTheWhole) {
 }
 
 TEST_F(ToldMetrics, OfMaskedTokens) {
-  const auto task = make_task(world_.experiment("masked_language_modeling"));
+  const auto task = task_of_new_run(world_.experiment("masked_language_modeling"));
   const int64_t n = task->tokenizer().vocab_size();
   int64_t n_told = 0, n_right = 0;
   ToldModel model([&](const Batch& batch) {
@@ -190,7 +190,7 @@ TEST_F(ToldMetrics, OfMaskedTokens) {
 TEST_F(ToldMetrics, OfMarkedTokens) {
   world_.dir().write("data/train.txt", "a=ab=b\nb=b=a\n");
   world_.dir().write("data/valid.txt", "a=ab=b\nb=a=a\n");
-  const auto task = make_task(world_.experiment(
+  const auto task = task_of_new_run(world_.experiment(
       "language_modeling", {"task=marked_tokens", "data.train=train.txt", "data.valid=valid.txt"}));
   const int64_t n = task->tokenizer().vocab_size(), a = id_of(*task, "a");
   // Always says "a". Behind the marks stand a, b, a and a.
@@ -205,8 +205,8 @@ TEST_F(ToldMetrics, OfMarkedTokens) {
 TEST_F(ToldMetrics, OfClassesOfTexts) {
   world_.dir().write("data/valid.tsv",
                      "sentence\tlabel\nsun\tblue\nmoon\tblue\nbird\tblue\nwind\tred\nrain\tred\n");
-  const auto task =
-      make_task(world_.experiment("text_classification", {"data.valid=valid.tsv", "training.batch_size=2"}));
+  const auto task = task_of_new_run(
+      world_.experiment("text_classification", {"data.valid=valid.tsv", "training.batch_size=2"}));
   ASSERT_THAT(task->vocabulary().labels, ElementsAre("blue", "dark green", "red"));
   const int64_t s = id_of(*task, "s");
   ToldModel model([&](const Batch& batch) {
@@ -230,7 +230,7 @@ TEST_F(ToldMetrics, OfClassesOfTexts) {
 
 TEST_F(ToldMetrics, OfSeveralLabelsAndOfNumbers) {
   world_.dir().write("data/labels.tsv", "sentence\tlabel\nsun\ta,b\nmoon\tb\nbird\t\nwind\ta\n");
-  const auto labels = make_task(world_.experiment(
+  const auto labels = task_of_new_run(world_.experiment(
       "text_classification", {"task={type: text_classification, problem: multi_label}",
                               "data.train=labels.tsv", "data.valid=labels.tsv", "training.batch_size=3"}));
   ASSERT_THAT(labels->vocabulary().labels, ElementsAre("a", "b"));
@@ -260,7 +260,7 @@ TEST_F(ToldMetrics, OfSeveralLabelsAndOfNumbers) {
   EXPECT_DOUBLE_EQ(found.at("map"), (1 + 2.0 / 3) / 2);
 
   world_.dir().write("data/numbers.tsv", "sentence\tlabel\nsun\t1\nmoon\t2\nbird\t3\nwind\t6\n");
-  const auto numbers = make_task(world_.experiment(
+  const auto numbers = task_of_new_run(world_.experiment(
       "text_classification", {"task={type: text_classification, problem: regression}",
                               "data.train=numbers.tsv", "data.valid=numbers.tsv", "training.batch_size=3"}));
   told.clear();
@@ -279,8 +279,8 @@ TEST_F(ToldMetrics, OfSeveralLabelsAndOfNumbers) {
 TEST_F(ToldMetrics, OfEntities) {
   world_.dir().write("data/valid.tsv",
                      "sentence\tlabel\nmoon bird wind\tB-SKY I-SKY O\nrain tree\tB-SKY O\nmoon sea\tO -\n");
-  const auto task =
-      make_task(world_.experiment("token_classification", {"data.valid=valid.tsv", "training.batch_size=2"}));
+  const auto task = task_of_new_run(
+      world_.experiment("token_classification", {"data.valid=valid.tsv", "training.batch_size=2"}));
   ASSERT_THAT(task->vocabulary().labels, ElementsAre("O", "B-SKY", "I-SKY"));
   // Each word that is not "bird" or "wind" is the beginning of an entity.
   const int64_t b = id_of(*task, "b"), w = id_of(*task, "w");
@@ -316,8 +316,8 @@ TEST_F(ToldMetrics, OfClassesOfPictures) {
     }
   }
   const auto task =
-      make_task(world_.image_experiment({"data.train=train-pictures", "data.valid=valid-pictures",
-                                         "data.images.label_names=[]", "data.images.augment={}"}));
+      task_of_new_run(world_.image_experiment({"data.train=train-pictures", "data.valid=valid-pictures",
+                                               "data.images.label_names=[]", "data.images.augment={}"}));
   ASSERT_EQ(task->vocabulary().labels.size(), 7U);
   // Class 3 is the likeliest of all pictures, and class 0 and 6 are the least likely ones.
   const auto logits = torch::tensor({-5.F, 1.F, 2.F, 9.F, 3.F, 4.F, -6.F});
@@ -341,7 +341,8 @@ TEST_F(ToldMetrics, OfTranscripts) {
     list += fmt::format("{}\t{}\t{}\n", name, recordings[i][0], recordings[i][1]);
   }
   world_.dir().write("data/told.tsv", list);
-  const auto task = make_task(world_.speech_experiment({"data.valid=told.tsv", "training.batch_size=2"}));
+  const auto task =
+      task_of_new_run(world_.speech_experiment({"data.valid=told.tsv", "training.batch_size=2"}));
   const int64_t blank = task->tokenizer().vocab_size();
   ToldModel model([&](const Batch& batch) {
     const int64_t n_rows = batch.n_rows(), n = n_audio_vectors(batch.field(fields::kSpectrograms).size(2));

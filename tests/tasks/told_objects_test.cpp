@@ -64,7 +64,7 @@ class ToldObjects : public ::testing::Test {
 
   std::unique_ptr<Task> task(std::vector<std::string> more) const {
     more.insert(more.begin(), {"data.train=wide.json", "data.valid=wide.json", "training.batch_size=2"});
-    return make_task(world_.detection_experiment(more));
+    return task_of_new_run(world_.detection_experiment(more));
   }
 
   /// The first layer says nothing that is right. In the last one query 0 has the object's box and class;

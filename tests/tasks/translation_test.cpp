@@ -40,7 +40,7 @@ class Translator {
 /// A model with different outputs for all sources, most of them endless.
 std::shared_ptr<Model> babbler(const Task& task) {
   torch::manual_seed(1);
-  auto model = make_model(task.experiment(), task);
+  auto model = initialized_model(task.experiment(), task);
   const torch::NoGradGuard no_grad;
   for (auto& parameter : model->parameters()) parameter.normal_(0.0, 1.0);
   return model;
@@ -85,7 +85,7 @@ TEST(Translate, StaysWithinTheLengthsOfTraining) {
   for (const char* architecture : {"encoder_decoder", "decoder"}) {
     for (const auto& [source_length, target_length] : {std::pair(24, 8), std::pair(8, 24)}) {
       SCOPED_TRACE(fmt::format("{}, {} to {}", architecture, source_length, target_length));
-      const auto task = make_task(world.experiment(
+      const auto task = task_of_new_run(world.experiment(
           "text_to_text",
           {std::string("model.architecture=") + architecture, "model.max_positions=32",
            fmt::format("data.sequence_length={}", source_length),
@@ -106,9 +106,9 @@ TEST(Translate, StaysWithinTheLengthsOfTraining) {
 
 TEST(Translate, MakesLinesOfTextOfAnyBytes) {
   const TinyWorld world;
-  const auto task = make_task(world.experiment(
+  const auto task = task_of_new_run(world.experiment(
       "text_to_text", {"data.tokenizer.type=byte", "data.target_length=3", "model.output_bias=true"}));
-  const auto model = make_model(task->experiment(), *task);
+  const auto model = initialized_model(task->experiment(), *task);
   const torch::NoGradGuard no_grad;
   for (auto& parameter : model->parameters()) parameter.zero_();
   auto bias = model->named_parameters()["head.output.bias"];
@@ -124,8 +124,8 @@ TEST(Translate, MakesLinesOfTextOfAnyBytes) {
 
 TEST(Translate, RefusesOptionsOutOfRange) {
   const TinyWorld world;
-  const auto task = make_task(world.experiment("text_to_text"));
-  const auto model = make_model(task->experiment(), *task);
+  const auto task = task_of_new_run(world.experiment("text_to_text"));
+  const auto model = initialized_model(task->experiment(), *task);
   EXPECT_EQ(message_of<UsageError>([&] { translate(*model, *task, {"a"}, {.generation = {.beam = 0}}); }),
             "beam is 0, and must be between 1 and 1024");
 }

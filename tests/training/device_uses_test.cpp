@@ -68,7 +68,7 @@ TEST_P(UsesOnAGpu, ADraftModelProposes) {
   Generator generator(run.model(), run.tokenizer());
   const GenerationConfig options{.max_new_tokens = 12, .temperature = 0};
   const auto alone = generator.generate(kPrompts, options);
-  generator.use_draft(std::shared_ptr<Model>(std::shared_ptr<Model>(), &draft.model()));
+  generator.use_draft(draft.model());
   const auto together = generator.generate(kPrompts, options);
   for (size_t i = 0; i < alone.size(); ++i)
     EXPECT_EQ(together[i].outputs.front().text, alone[i].outputs.front().text);

@@ -309,7 +309,7 @@ TEST_F(FineTuning, MergedAdaptersAreTheAdapters) {
 TEST(Adapters, WorkInEveryUse) {
   auto config = small_gpt2();
   config.projection = Projection::fused;
-  const auto model = make_model(config, {.vocab_size = kVocabulary});
+  const auto model = initialized_model(config, {.vocab_size = kVocabulary});
   add_adapters(*model, {.rank = 4, .targets = {"*.q", "*.v", "*.up"}}, HeadKind::language_modeling);
   {
     const torch::NoGradGuard no_grad;

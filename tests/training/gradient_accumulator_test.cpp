@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "layers/kernels/cross_entropy.h"
-#include "models/families/resnet.h"
+#include "models/embedders/resnet.h"
 #include "tasks/token_cross_entropy.h"
 #include "tests/support/errors.h"
 #include "tests/support/small_models.h"
@@ -19,7 +19,7 @@ std::shared_ptr<Model> model_of(Architecture architecture, double dropout = 0) {
   auto config = small_config(architecture);
   config.dropout = config.attention_dropout = config.activation_dropout = dropout;
   torch::manual_seed(5);
-  const auto model = make_model(config, purpose_of(architecture));
+  const auto model = initialized_model(config, purpose_of(architecture));
   model->train();
   return model;
 }
@@ -129,7 +129,7 @@ TEST(DropoutOfRows, IsTheSameForAnyPartsSlicesAndBatches) {
                                const GradientOptions& options) {
         config.dropout = config.attention_dropout = config.activation_dropout = dropout;
         torch::manual_seed(5);
-        const auto model = make_model(config, purpose_of(architecture));
+        const auto model = initialized_model(config, purpose_of(architecture));
         model->train();
         if (options.micro_batch_size > 0) model->checkpoint_activations(ActivationCheckpointing::every_layer);
         torch::manual_seed(9);
@@ -182,9 +182,9 @@ std::pair<std::shared_ptr<Model>, Batch> images_for(ChannelNormKind norm) {
           .depth = ResnetDepth::layers_18, .width = 4, .stem_stride = StemStride::one, .norm = norm});
   config.dropout = 0;
   torch::manual_seed(5);
-  const auto model = make_model(config, {.head = HeadKind::classification,
-                                         .n_classes = 3,
-                                         .image = {.channels = 1, .height = 16, .width = 16}});
+  const auto model = initialized_model(config, {.head = HeadKind::classification,
+                                                .n_classes = 3,
+                                                .image = {.channels = 1, .height = 16, .width = 16}});
   model->train();
   Batch batch{.targets = torch::randint(3, {6}), .fields = {{"images", torch::randn({6, 1, 16, 16})}}};
   return {model, batch};

@@ -20,7 +20,7 @@
 
 #include "base/error.h"
 #include "base/tensor_memory.h"
-#include "models/families/resnet.h"
+#include "models/embedders/resnet.h"
 #include "parallel/process_group.h"
 #include "tasks/token_cross_entropy.h"
 #include "tests/support/environment.h"
@@ -89,7 +89,7 @@ void in_processes(int64_t n, const std::function<void(const ProcessGroup&)>& bod
 
 std::shared_ptr<Model> model_of(const ModelConfig& config) {
   torch::manual_seed(5);
-  const auto model = make_model(config, purpose_of(config.architecture));
+  const auto model = initialized_model(config, purpose_of(config.architecture));
   model->train();
   return model;
 }
@@ -296,9 +296,9 @@ TEST(MixedRowsInProcesses, AreRefused) {
   in_processes(2, [](const ProcessGroup& processes) {
     ModelConfig config;
     config.architecture = Selection("resnet", ResnetConfig{.depth = ResnetDepth::layers_18, .width = 2});
-    const auto model = make_model(config, {.head = HeadKind::classification,
-                                           .n_classes = 2,
-                                           .image = {.channels = 1, .height = 8, .width = 8}});
+    const auto model = initialized_model(config, {.head = HeadKind::classification,
+                                                  .n_classes = 2,
+                                                  .image = {.channels = 1, .height = 8, .width = 8}});
     model->train();
     EXPECT_THAT(message_of<ConfigError>([&] { GradientAccumulator(model, cross_entropy(), {}, processes); }),
                 HasSubstr("cannot be split into processes: train with one process, or choose norm: group"));

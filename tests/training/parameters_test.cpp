@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "models/families/resnet.h"
+#include "models/embedders/resnet.h"
 #include "tests/support/small_models.h"
 
 namespace zoo::testing {
@@ -25,7 +25,7 @@ ParameterRole role_by_name(const Parameter& parameter) {
 
 void expect_roles(const ModelConfig& config, const ModelPurpose& purpose) {
   SCOPED_TRACE(described(config));
-  const auto model = make_model(config, purpose);
+  const auto model = initialized_model(config, purpose);
   const auto parameters = parameters_of(*model);
   EXPECT_EQ(parameters.size(), model->parameters().size());
   int64_t hidden = 0;
@@ -49,7 +49,7 @@ TEST(Parameters, HaveTheRolesThatTheirNamesTell) {
 TEST(Parameters, OfConvolutionsAreHiddenMatrices) {
   ModelConfig config;
   config.architecture = Selection("resnet", ResnetConfig{.depth = ResnetDepth::layers_18, .width = 2});
-  const auto model = make_model(
+  const auto model = initialized_model(
       config,
       {.head = HeadKind::classification, .n_classes = 2, .image = {.channels = 1, .height = 8, .width = 8}});
   for (const auto& parameter : parameters_of(*model))

@@ -8,7 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "models/families/resnet.h"
+#include "models/embedders/resnet.h"
 #include "tests/io/small_disk.h"
 #include "tests/support/training.h"
 #include "training/stop_signals.h"

@@ -107,7 +107,7 @@ TEST(TensorMemory, AgreesWithTheOperatingSystem) {
 
 /// The costs of the first steps of a training, counted batch by batch.
 double flops_of(const Experiment& experiment) {
-  const auto task = make_task(experiment);
+  const auto task = task_of_new_run(experiment);
   BatchPosition position;
   double forward = 0;
   for (int64_t step = 0; step < experiment.training.steps; ++step) {
@@ -128,7 +128,8 @@ TEST(Trainer, CountsFlopsAndMemoryAcrossResumptions) {
       "text_to_text", {"training.batch_size=1", "training.gradient_accumulation=1", "training.log_every=1",
                        "training.evaluate_every=1000", "training.checkpoint_every=1000",
                        "data.sequence_length=256", "model.max_positions=256"});
-  experiment.training.steps = make_task(experiment)->batches(Split::train).n_batches(0);  // each pair once
+  experiment.training.steps =
+      task_of_new_run(experiment)->batches(Split::train).n_batches(0);  // each pair once
   train(experiment, {.run_dir = world.path("whole")});
   const auto whole = read_training_state(*newest_checkpoint(world.path("whole")));
   EXPECT_DOUBLE_EQ(whole.flops, flops_of(experiment));

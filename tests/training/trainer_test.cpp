@@ -289,7 +289,7 @@ TEST(Trainer, EpochsBecomeSteps) {
   const TinyWorld world;
   const auto experiment =
       world.experiment("text_classification", {"training.epochs=3", "training.gradient_accumulation=2"});
-  const auto task = make_task(experiment);
+  const auto task = task_of_new_run(experiment);
   auto& batches = task->batches(Split::train);
   const int64_t n = batches.n_batches(0) + batches.n_batches(1) + batches.n_batches(2);
   const auto result = train(experiment, {.run_dir = world.path("run")});
@@ -444,8 +444,8 @@ TEST(Trainer, ResumesWithTheSameModelDataAndSeedOnly) {
 TEST(Trainer, ABatchWithoutTargetsChangesNothing) {
   const TinyWorld world;
   const auto experiment = world.experiment("masked_language_modeling");
-  const auto task = make_task(experiment);
-  const auto model = make_model(experiment, *task);
+  const auto task = task_of_new_run(experiment);
+  const auto model = initialized_model(experiment, *task);
   Batch empty;
   empty.input.ids = torch::ones({1, 8}, torch::kLong);
   empty.positions = torch::empty({0}, torch::kLong);

@@ -130,13 +130,10 @@ void read_tagged_lines(const std::filesystem::path& path, std::vector<TaggedText
 }
 
 /// The unit of the rows of tables.
-LabelUnit unit_of_tables(const std::vector<TaggedText>& rows, LabelUnit configured,
-                         const std::vector<std::string>& classes, Problem problem) {
+LabelUnit unit_of_tables(bool are_words, LabelUnit configured, const std::vector<std::string>& classes,
+                         Problem problem) {
   if (configured != LabelUnit::automatic) return configured;
   if (problem == Problem::multi_label) return LabelUnit::word;
-  const bool are_words = std::ranges::all_of(rows, [](const TaggedText& row) {
-    return row.unit != LabelUnit::automatic || (is_one_word(row.text) && is_one_word(row.labels));
-  });
   return are_words && are_characters(classes) ? LabelUnit::character : LabelUnit::word;
 }
 
@@ -182,22 +179,44 @@ LabelUnit unit_of(std::string_view text, LabelUnit configured, const std::vector
   return is_one_word(text) && are_characters(classes) ? LabelUnit::character : LabelUnit::word;
 }
 
-std::vector<TaggedText> read_tagged(const DataConfig& config, Split split,
-                                    const std::vector<std::string>& classes, Problem problem) {
-  std::vector<TaggedText> rows;
-  for (const auto& file : files_to_read(config, split)) {
-    const auto path = data_path(file);
-    is_table(path) ? read_tagged_table(path, config, problem, rows) : read_tagged_lines(path, rows);
-  }
-  const auto unit = unit_of_tables(rows, config.label_unit, classes, problem);
+RowsBySplit<TaggedRows> tagged_rows(const DataConfig& config, Problem problem) {
+  const auto read = [config, problem](Split split) {
+    TaggedRows rows;
+    for (const auto& file : files_to_read(config, split)) {
+      const auto path = data_path(file);
+      is_table(path) ? read_tagged_table(path, config, problem, rows.texts)
+                     : read_tagged_lines(path, rows.texts);
+    }
+    rows.are_words = std::ranges::all_of(rows.texts, [](const TaggedText& row) {
+      return row.unit != LabelUnit::automatic || (is_one_word(row.text) && is_one_word(row.labels));
+    });
+    return rows;
+  };
+  const auto part = [config](const TaggedRows& all, Split split) {
+    auto rows = all;
+    keep_part(config, split, rows.texts);
+    return rows;
+  };
+  const auto check = [config](const TaggedRows& rows, Split split) {
+    if (rows.texts.empty()) fail_empty(config, split, "texts with labels");
+  };
+  return {config, {.read = read, .part = part, .check = check}};
+}
+
+std::vector<TaggedText> with_units(TaggedRows rows, const DataConfig& config,
+                                   const std::vector<std::string>& classes, Problem problem) {
+  const auto unit = unit_of_tables(rows.are_words, config.label_unit, classes, problem);
   const std::set<std::string_view> known(classes.begin(), classes.end());
-  for (auto& row : rows) {
+  for (auto& row : rows.texts) {
     if (row.unit == LabelUnit::automatic) row.unit = unit;
     check_row(row, known, problem, config.label_separator);
   }
-  keep_part(config, split, rows);
-  if (rows.empty()) fail_empty(config, split, "texts with labels");
-  return rows;
+  return std::move(rows.texts);
+}
+
+std::vector<TaggedText> read_tagged(const DataConfig& config, Split split,
+                                    const std::vector<std::string>& classes, Problem problem) {
+  return with_units(tagged_rows(config, problem).take(split), config, classes, problem);
 }
 
 std::vector<std::string> classes_of(const std::vector<TaggedText>& texts, Problem problem,

@@ -7,6 +7,7 @@
 
 #include "data/data_config.h"
 #include "data/labels.h"
+#include "data/rows_by_split.h"
 #include "data/splits.h"
 
 namespace zoo {
@@ -34,17 +35,29 @@ struct TaggedText {
 /// is one word and each of the classes is one character.
 LabelUnit unit_of(std::string_view text, LabelUnit configured, const std::vector<std::string>& classes);
 
+/// Texts as files have them: what has a label in those of tables may not be known yet (automatic).
+struct TaggedRows {
+  std::vector<TaggedText> texts;
+  bool are_words = true;  // each text of a table is one word, and so are its labels
+};
+
 /// The rows of tables (NAME.tsv, data.text_column and data.label_column), or the sentences of files with a
 /// word a line: word, blank or tab, …, label, with an empty line between sentences (the form of CoNLL-2003,
 /// whose lines -DOCSTART- are skipped).
 ///
-/// `classes` are those of the model; empty = not known yet. With LabelUnit::automatic, all tables of a split
-/// have one unit: the character if each of their texts and fields of labels is one word, unless a class is
-/// longer than a character. Throws DataError with file and line: other numbers of labels than of units, no
-/// labels, a label that is not one of the classes.
-///
 /// With Problem::multi_label, data.label_separator stands between the labels of a unit, and kNoLabels in the
-/// place of none. Lines of JSON may have a list with the label of each unit, or a list of its labels.
+/// place of none. Lines of JSON may have a list with the label of each unit, or a list of its labels. Throws
+/// DataError with file and line.
+RowsBySplit<TaggedRows> tagged_rows(const DataConfig& config, Problem problem = Problem::single_label);
+
+/// The rows with their units. `classes` are those of the model; empty = not known yet. With
+/// LabelUnit::automatic, all tables of a split have one unit: the character if each of their texts and fields
+/// of labels is one word, unless a class is longer than a character. Throws DataError with file and line:
+/// other numbers of labels than of units, no labels, a label that is not one of the classes.
+std::vector<TaggedText> with_units(TaggedRows rows, const DataConfig& config,
+                                   const std::vector<std::string>& classes,
+                                   Problem problem = Problem::single_label);
+/// Both for one split.
 std::vector<TaggedText> read_tagged(const DataConfig& config, Split split,
                                     const std::vector<std::string>& classes,
                                     Problem problem = Problem::single_label);

@@ -31,7 +31,7 @@ size_t blanks_at_start(std::string_view text) {
 
 /// Whether what is left of the text does not begin where it began, to tokenizers, which then takes no piece
 /// of it for the first one.
-bool loses_start(std::string_view text, const Normalizer* normalizer) {
+bool loses_start(std::string_view text, const std::optional<Normalizer>& normalizer) {
   if (!normalizer || text.empty()) return false;
   size_t end = 0;
   next_code_point(text, end);
@@ -114,7 +114,7 @@ void AddedTokens::add(const AddedToken& token, int64_t id, int64_t model_size) {
   if (token.special) special_.insert(token.content);
 }
 
-void AddedTokens::index(const Normalizer* normalizer, SpecialTexts special_texts) {
+void AddedTokens::index(const std::optional<Normalizer>& normalizer, SpecialTexts special_texts) {
   special_texts_ = special_texts;
   raw_ = {};
   normalized_ = {};
@@ -152,8 +152,9 @@ void AddedTokens::split_by(const TokenFinder& finder, std::span<const int64_t> a
   if (done < text.size()) use(int64_t{-1}, text.substr(done));
 }
 
-std::vector<TextSegment> AddedTokens::split(std::string_view text, const Normalizer* normalizer,
-                                            Alignment alignment, std::span<const int64_t> also) const {
+std::vector<TextSegment> AddedTokens::split(std::string_view text,
+                                            const std::optional<Normalizer>& normalizer, Alignment alignment,
+                                            std::span<const int64_t> also) const {
   std::vector<TextSegment> segments;
   split_by(raw_, also, text, [&](int64_t id, std::string_view part) {
     const bool is_first = part.data() == text.data();

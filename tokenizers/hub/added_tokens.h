@@ -66,13 +66,13 @@ class AddedTokens {
   /// the next id of its own.
   void add(const AddedToken& token, int64_t id, int64_t model_size);
   /// Call it after the last add().
-  void index(const Normalizer* normalizer, SpecialTexts special_texts);
+  void index(const std::optional<Normalizer>& normalizer, SpecialTexts special_texts);
 
   /// Cuts a text into added tokens and text between them, as tokenizers' AddedVocabulary: a token of blanks
   /// is found although the token before took these blanks (rstrip). `normalizer` may be null.
   /// The texts of the tokens `also` become these tokens, too, although they are special ones.
-  std::vector<TextSegment> split(std::string_view text, const Normalizer* normalizer, Alignment alignment,
-                                 std::span<const int64_t> also = {}) const;
+  std::vector<TextSegment> split(std::string_view text, const std::optional<Normalizer>& normalizer,
+                                 Alignment alignment, std::span<const int64_t> also = {}) const;
 
   /// Whether a token can hold a blank behind a letter: within it, or because it takes the blanks behind it.
   bool reach_over_blanks() const { return reach_over_blanks_; }

@@ -116,11 +116,11 @@ class JsonCodec final : public TextCodec {
         has_part(decoder, "BPEDecoder", "decoders") || has_part(decoder, "CTC", "decoders");
     joins_blanks_ = has_byte_characters_ || has_part(decoder, "Metaspace", "decoders") ||
                     has_part(decoder, "Replace", "decoders");
-    keeps_text_ = has_byte_characters_ && !normalizer_ && pre_tokenizer_ && pre_tokenizer_->keeps_text() &&
+    keeps_text_ = has_byte_characters_ && !normalizer_ && pre_tokenizer_ && pre_tokenizer_->keeps_text &&
                   has_part(part_of(document, "pre_tokenizer"), "ByteLevel", "pretokenizers") &&
                   model_->keeps_text() && !cleans_up_;
-    can_be_cut_ = (!normalizer_ || normalizer_->keeps_to_words()) && pre_tokenizer_ &&
-                  pre_tokenizer_->at_blanks() == AtBlanks::cuts && !added_.reach_over_blanks();
+    can_be_cut_ = (!normalizer_ || normalizer_->keeps_to_words) && pre_tokenizer_ &&
+                  pre_tokenizer_->at_blanks == AtBlanks::cuts && !added_.reach_over_blanks();
   }
 
   /// A long text in parts, so that what is between it and its ids takes little memory.
@@ -151,7 +151,7 @@ class JsonCodec final : public TextCodec {
     std::vector<PlacedToken> placed;
     std::vector<std::string> texts;  // of the tokens, as tokenizers has them
     std::vector<SubwordToken> tokens;
-    for (auto& segment : added_.split(text, normalizer_.get(), Alignment::kept, also)) {
+    for (auto& segment : added_.split(text, normalizer_, Alignment::kept, also)) {
       if (segment.id >= 0) {
         const auto origin =
             segment.text.size() == 0 ? TextRange{} : segment.text.origin({0, segment.text.size()});
@@ -183,7 +183,7 @@ class JsonCodec final : public TextCodec {
     }
     std::string text;
     if (decoder_) {
-      if (!tokens.empty()) decoder_->apply(tokens);
+      if (!tokens.empty()) decoder_(tokens);
       for (const auto& part : tokens) text += part;
     } else {
       text = fmt::format("{}", fmt::join(tokens, " "));
@@ -231,7 +231,7 @@ class JsonCodec final : public TextCodec {
  private:
   void append_part(std::string_view text, TextPlace place, std::span<const int64_t> also,
                    WordCaches::Access& words, std::vector<int64_t>& ids) const {
-    for (auto& segment : added_.split(text, normalizer_.get(), Alignment::dropped, also)) {
+    for (auto& segment : added_.split(text, normalizer_, Alignment::dropped, also)) {
       if (segment.id >= 0) {
         ids.push_back(segment.id);
         continue;
@@ -287,7 +287,7 @@ class JsonCodec final : public TextCodec {
       if (!is_known(token)) more.push_back(token);
     }
     for (const auto& token : more) add_token(token);
-    added_.index(normalizer_.get(), settings.special_texts());
+    added_.index(normalizer_, settings.special_texts());
   }
 
   TextFrame frame_of(const SpecJson& document, const TokenizerSettings& settings) const {
@@ -305,10 +305,10 @@ class JsonCodec final : public TextCodec {
     return frame;
   }
 
-  std::unique_ptr<Normalizer> normalizer_;
-  std::unique_ptr<PreTokenizer> pre_tokenizer_;
+  std::optional<Normalizer> normalizer_;
+  std::optional<PreTokenizer> pre_tokenizer_;
   std::unique_ptr<SubwordModel> model_;
-  std::unique_ptr<TokenDecoder> decoder_;
+  TokenDecoder decoder_;
   AddedTokens added_;
   TextFrame frame_;
   std::vector<bool> trims_;  // see trims_of_places()

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "tokenizers/hub/exported_vocabulary.h"
 #include "tokenizers/subwords/known_patterns.h"
 
 namespace zoo {
@@ -31,6 +32,11 @@ SpecJson token_and_id(const SpecJson& vocab, const std::string& token) {
   const auto found = vocab.find(token);
   if (found == vocab.end()) throw DataError(fmt::format("the vocabulary has no '{}'", excerpt(token, 40)));
   return SpecJson::array({token, *found});
+}
+
+/// The template that puts a frame around texts; `names`: of its tokens, by their ids.
+SpecJson template_of(const TextFrame& frame, const std::map<int64_t, std::string>& names) {
+  return SpecJson(post_processor_of(frame, [&](int64_t id) { return names.at(id); }));
 }
 
 SpecJson bert_document(std::string_view text, const TokenizerSettings& settings) {
@@ -74,27 +80,17 @@ SpecJson esm_document(std::string_view text, const TokenizerSettings& settings) 
     added.push_back({{"id", id}, {"content", token}, {"normalized", false}, {"special", is_special}});
     vocab[token] = id++;
   });
-  const auto piece = [](const std::string& name) {
-    return SpecJson{{"SpecialToken", {{"id", name}, {"type_id", 0}}}};
-  };
-  const auto sequence = [](const char* name) {
-    return SpecJson{{"Sequence", {{"id", name}, {"type_id", 0}}}};
-  };
   const auto cls = settings.token(TokenRole::cls), eos = settings.token(TokenRole::eos);
-  SpecJson names = SpecJson::object();
-  for (const auto& name : {cls, eos})
-    names[name] = {{"ids", SpecJson::array({token_and_id(vocab, name)[1]})}};
+  const int64_t cls_id = token_and_id(vocab, cls)[1], eos_id = token_and_id(vocab, eos)[1];
   // What Python's str.split() takes for a blank.
   SpecJson document = {{"added_tokens", std::move(added)}};
   document["pre_tokenizer"] = {{"type", "Split"},
                                {"pattern", {{"Regex", "[\\s\x1c-\x1f]+"}}},
                                {"behavior", "Removed"},
                                {"invert", false}};
-  document["post_processor"] = {
-      {"type", "TemplateProcessing"},
-      {"single", SpecJson::array({piece(cls), sequence("A"), piece(eos)})},
-      {"pair", SpecJson::array({piece(cls), sequence("A"), piece(eos), sequence("B"), piece(eos)})},
-      {"special_tokens", std::move(names)}};
+  document["post_processor"] =
+      template_of({.before = {cls_id}, .between = {eos_id}, .after = {eos_id}, .second_segment = 0},
+                  {{cls_id, cls}, {eos_id, eos}});
   document["model"] = {{"type", "WordPiece"},
                        {"unk_token", settings.token(TokenRole::unk)},
                        {"continuing_subword_prefix", ""}};
@@ -140,14 +136,8 @@ SpecJson gpt2_document(const std::map<std::string, std::string>& files, const To
                                   {"cls", token_and_id(vocab, settings.token(TokenRole::cls))}};
   } else if (settings.flag("add_bos_token", false)) {
     const auto bos = settings.token(TokenRole::bos);
-    const auto id = token_and_id(vocab, bos)[1];
-    const SpecJson first = {{"SpecialToken", {{"id", bos}, {"type_id", 0}}}};
-    const SpecJson a = {{"Sequence", {{"id", "A"}, {"type_id", 0}}}};
-    const SpecJson b = {{"Sequence", {{"id", "B"}, {"type_id", 1}}}};
-    document["post_processor"] = {{"type", "TemplateProcessing"},
-                                  {"single", SpecJson::array({first, a})},
-                                  {"pair", SpecJson::array({first, a, b})},
-                                  {"special_tokens", {{bos, {{"ids", SpecJson::array({id})}}}}}};
+    const int64_t id = token_and_id(vocab, bos)[1];
+    document["post_processor"] = template_of({.before = {id}, .between = {}, .after = {}}, {{id, bos}});
   }
   document["model"] = {{"type", "BPE"}, {"merges", merges_in(files.at("merges.txt"))}};
   document["model"]["vocab"] = std::move(vocab);

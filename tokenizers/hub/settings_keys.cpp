@@ -21,121 +21,49 @@ bool is_one_of(std::string_view name, std::span<const std::string_view> names) {
   return std::ranges::find(names, name) != names.end();
 }
 
-/// What this program reads.
-constexpr auto used_keys = std::to_array<std::string_view>({
-    "add_bos_token",
-    "add_eos_token",
-    "add_prefix_space",
-    "added_tokens_decoder",
-    "additional_special_tokens",
-    "backend",
-    "chat_template",
-    "clean_up_tokenization_spaces",
-    "clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output",
-    "do_lower_case",
-    "extra_ids",
-    "extra_special_tokens",
-    "frame_by_task",
-    "legacy",
-    "model_input_names",
-    "model_specific_special_tokens",
-    "separate_vocabs",
-    "split_special_tokens",
-    "strip_accents",
-    "tokenize_chinese_chars",
-    "tokenizer_class",
-    "truncation_side",
-});
+/// What this program reads: how texts are read and written, and the tokens with a meaning.
+constexpr auto text_keys = std::to_array<std::string_view>(
+    {"add_bos_token", "add_eos_token", "add_prefix_space", "clean_up_tokenization_spaces",
+     "clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output", "do_lower_case",
+     "frame_by_task", "legacy", "model_input_names", "split_special_tokens", "strip_accents",
+     "tokenize_chinese_chars", "truncation_side"});
+constexpr auto token_keys = std::to_array<std::string_view>(
+    {"added_tokens_decoder", "additional_special_tokens", "backend", "chat_template", "extra_ids",
+     "extra_special_tokens", "model_specific_special_tokens", "separate_vocabs", "tokenizer_class"});
 
-/// What changes neither ids nor texts: how texts are padded and cut when someone asks for it, what a file was
-/// made from, arguments of from_pretrained(), and options of classes whose tokenizer.json says the same.
-constexpr auto harmless_keys = std::to_array<std::string_view>({
-    "_commit_hash",
-    "_name_or_path",
-    "auto_map",
-    "cache_dir",
-    "chat_control_tokens",
-    "clean_text",
-    "cls_token_box",
-    "device_map",
-    "do_clean_text",
-    "dropout",
-    "errors",
-    "fill_token",
-    "fix_mistral_regex",
-    "from_slow",
-    "fuse_unk",
-    "init_inputs",
-    "is_local",
-    "keep_accents",
-    "language",
-    "local_files_only",
-    "lowercase",
-    "mask_token_sent",
-    "max_input_chars_per_word",
-    "max_len",
-    "max_length",
-    "max_model_input_sizes",
-    "metadata",
-    "min_frequency",
-    "model_max_length",
-    "model_type",
-    "name_or_path",
-    "normalization",
-    "offset",
-    "only_label_first_subword",
-    "pad_to_max_length",
-    "pad_to_multiple_of",
-    "pad_token_box",
-    "pad_token_label",
-    "pad_type_id",
-    "padding",
-    "padding_side",
-    "padding_strategy",
-    "predict_timestamps",
-    "processor_class",
-    "pytorch_dump_format",
-    "remove_space",
-    "replacement",
-    "replacement_char",
-    "response_schema",
-    "response_template",
-    "return_attention_mask",
-    "return_tensors",
-    "return_token_type_ids",
-    "revision",
-    "sep_token_box",
-    "source_lang",
-    "spaces_between_special_tokens",
-    "special_tokens",
-    "special_tokens_attr",
-    "split_by_punct",
-    "stride",
-    "subfolder",
-    "suffix_first",
-    "target_lang",
-    "task",
-    "template",
-    "token",
-    "tokenizer_type",
-    "tool_parser_type",
-    "torch_dtype",
-    "transformers_version",
-    "trim_offsets",
-    "truncation",
-    "truncation_strategy",
-    "trust_remote_code",
-    "unk_id",
-    "unk_index",
-    "use_auth_token",
-    "use_default_system_prompt",
-    "use_fast",
-    "verbose",
-    "version",
-    "vocab_size",
-    "vocab_type",
-    "wordpieces_prefix",
-});
+// What changes neither ids nor texts: how texts are padded and cut when someone asks for it,
+constexpr auto padding_keys = std::to_array<std::string_view>(
+    {"max_len", "max_length", "max_model_input_sizes", "model_max_length", "pad_to_max_length",
+     "pad_to_multiple_of", "pad_token_box", "pad_token_label", "pad_type_id", "padding", "padding_side",
+     "padding_strategy", "return_attention_mask", "return_tensors", "return_token_type_ids", "stride",
+     "truncation", "truncation_strategy"});
+// what a file was made from,
+constexpr auto origin_keys = std::to_array<std::string_view>(
+    {"_commit_hash", "_name_or_path", "auto_map", "cache_dir", "device_map", "from_slow", "init_inputs",
+     "is_local", "local_files_only", "metadata", "model_type", "name_or_path", "processor_class",
+     "pytorch_dump_format", "revision", "subfolder", "tokenizer_type", "torch_dtype",
+     "transformers_version"});
+// how it is opened and used,
+constexpr auto use_keys = std::to_array<std::string_view>(
+    {"chat_control_tokens", "fix_mistral_regex", "response_schema", "response_template", "template", "token",
+     "tool_parser_type", "trust_remote_code", "use_auth_token", "use_default_system_prompt", "use_fast",
+     "verbose", "version"});
+// and options of classes whose tokenizer.json says the same: of texts, and of vocabularies.
+constexpr auto options_of_texts = std::to_array<std::string_view>(
+    {"clean_text", "do_clean_text", "errors", "keep_accents", "language", "lowercase", "normalization",
+     "only_label_first_subword", "predict_timestamps", "remove_space", "source_lang",
+     "spaces_between_special_tokens", "split_by_punct", "suffix_first", "target_lang", "task",
+     "trim_offsets"});
+constexpr auto options_of_vocabularies = std::to_array<std::string_view>(
+    {"cls_token_box", "dropout", "fill_token", "fuse_unk", "mask_token_sent", "max_input_chars_per_word",
+     "min_frequency", "offset", "replacement", "replacement_char", "sep_token_box", "special_tokens",
+     "special_tokens_attr", "unk_id", "unk_index", "vocab_size", "vocab_type", "wordpieces_prefix"});
+
+bool is_read_or_harmless(std::string_view key) {
+  const std::span<const std::string_view> lists[] = {
+      text_keys, token_keys, padding_keys, origin_keys, use_keys, options_of_texts, options_of_vocabularies};
+  return std::ranges::any_of(lists, [&](auto names) { return is_one_of(key, names); });
+}
 
 /// Classes that put a language's tokens around texts.
 constexpr auto classes_of_languages =
@@ -171,41 +99,6 @@ bool is_without_effect(std::string_view key, const SpecJson& value, std::string_
          key.ends_with("_files_names");
 }
 
-/// Notes the keys of all objects with the key of the object that they are in.
-class KeyReader final : public nlohmann::json_sax<SpecJson> {
- public:
-  std::vector<OrderedKey> take() { return std::move(keys_); }
-
-  bool null() override { return true; }
-  bool boolean(bool) override { return true; }
-  bool number_integer(number_integer_t) override { return true; }
-  bool number_unsigned(number_unsigned_t) override { return true; }
-  bool number_float(number_float_t, const string_t&) override { return true; }
-  bool string(string_t&) override { return true; }
-  bool binary(binary_t&) override { return true; }
-  bool start_object(size_t) override {
-    ++depth_;
-    return true;
-  }
-  bool end_object() override {
-    --depth_;
-    return true;
-  }
-  bool start_array(size_t size) override { return start_object(size); }
-  bool end_array() override { return end_object(); }
-  bool key(string_t& name) override {
-    if (depth_ == 1) keys_.push_back({.object = {}, .key = outer_ = name});
-    if (depth_ == 2) keys_.push_back({.object = outer_, .key = name});
-    return true;
-  }
-  bool parse_error(size_t, const std::string&, const nlohmann::detail::exception&) override { return false; }
-
- private:
-  std::vector<OrderedKey> keys_;
-  std::string outer_;
-  int depth_ = 0;
-};
-
 }  // namespace
 
 bool names_token(std::string_view key, const SpecJson& value) {
@@ -215,7 +108,7 @@ bool names_token(std::string_view key, const SpecJson& value) {
 
 void check_tokenizer_keys(const SpecJson& config, std::string_view type, VocabularyFiles files) {
   for (const auto& [key, value] : config.items()) {
-    if (value.is_null() || is_one_of(key, used_keys) || is_one_of(key, harmless_keys)) continue;
+    if (value.is_null() || is_read_or_harmless(key)) continue;
     if (names_token(key, value) || is_without_effect(key, value, type, files)) continue;
     refuse_key(key, value, "is not known, and may change the tokens: remove the key if it does not");
   }
@@ -230,9 +123,17 @@ void check_token_map_keys(const SpecJson& map) {
 }
 
 std::vector<OrderedKey> keys_in_order(std::string_view text) {
-  KeyReader reader;
-  SpecJson::sax_parse(text.begin(), text.end(), &reader);
-  return reader.take();
+  std::vector<OrderedKey> keys;
+  std::string outer;
+  const auto note = [&](int depth, SpecJson::parse_event_t event, const SpecJson& parsed) {
+    if (event != SpecJson::parse_event_t::key || depth > 2) return true;
+    auto key = parsed.get<std::string>();
+    if (depth == 1) outer = key;
+    keys.push_back({.object = depth == 1 ? "" : outer, .key = std::move(key)});
+    return true;
+  };
+  [[maybe_unused]] const auto document = SpecJson::parse(text, note, /*allow_exceptions=*/false);
+  return keys;
 }
 
 }  // namespace zoo

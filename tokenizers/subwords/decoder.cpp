@@ -2,8 +2,13 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
+#include <memory>
 #include <string_view>
 #include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -22,11 +27,6 @@ constexpr std::pair<std::string_view, std::string_view> needless_blanks[] = {
     {" .", "."},     {" ?", "?"},   {" !", "!"},   {" ,", ","},     {" ' ", "'"},
     {" n't", "n't"}, {" 'm", "'m"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
 
-/// The same with one rule more, which tokenizers has.
-constexpr std::pair<std::string_view, std::string_view> clean_up_of_words[] = {
-    {" .", "."},   {" ?", "?"},           {" !", "!"},   {" ,", ","},     {" ' ", "'"},   {" n't", "n't"},
-    {" 'm", "'m"}, {" do not", " don't"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
-
 /// Replaces `from`, which is not empty, everywhere.
 void replace_everywhere(std::string& text, std::string_view from, std::string_view to) {
   size_t at = text.find(from);
@@ -40,10 +40,10 @@ void replace_everywhere(std::string& text, std::string_view from, std::string_vi
   text = result.append(text, copied);
 }
 
-std::string joined(const Tokens& tokens) {
-  std::string text;
-  for (const auto& token : tokens) text += token;
-  return text;
+/// The rules of without_needless_blanks(), and one more, which tokenizers has.
+void clean_up(std::string& token) {
+  token = without_needless_blanks(std::move(token));
+  replace_everywhere(token, " do not", " don't");
 }
 
 size_t total_size(const Tokens& tokens) {
@@ -52,70 +52,49 @@ size_t total_size(const Tokens& tokens) {
   return size;
 }
 
-class DecodeByteLevel final : public TokenDecoder {
- public:
-  void apply(Tokens& tokens) const override {
+std::string not_empty(std::string text, const char* what) {
+  if (text.empty()) throw DataError(fmt::format("tokenizer.json: {} is empty", what));
+  return text;
+}
+
+TokenDecoder decode_byte_level(const SpecJson&) {
+  return [](Tokens& tokens) {
     std::string bytes;
     for (const auto& token : tokens) append_as_bytes(token, bytes);
     tokens = {with_replacement_characters(bytes)};
-  }
-};
+  };
+}
 
-class DecodeWordPiece final : public TokenDecoder {
- public:
-  explicit DecodeWordPiece(const SpecJson& part)
-      : prefix_(option(part, "prefix", "##")), cleans_up_(option(part, "cleanup", true)) {}
-
-  void apply(Tokens& tokens) const override {
+TokenDecoder decode_word_piece(const SpecJson& part) {
+  return [prefix = option(part, "prefix", "##"), cleans_up = option(part, "cleanup", true)](Tokens& tokens) {
     for (size_t i = 0; i < tokens.size(); ++i) {
       auto& token = tokens[i];
-      if (i > 0) token = token.starts_with(prefix_) ? token.substr(prefix_.size()) : " " + token;
-      if (!cleans_up_) continue;
-      for (const auto& [from, to] : clean_up_of_words) replace_everywhere(token, from, to);
+      if (i > 0) token = token.starts_with(prefix) ? token.substr(prefix.size()) : " " + token;
+      if (cleans_up) clean_up(token);
     }
-  }
+  };
+}
 
- private:
-  std::string prefix_;
-  bool cleans_up_;
-};
-
-class DecodeMetaspace final : public TokenDecoder {
- public:
-  explicit DecodeMetaspace(const SpecJson& part)
-      : mark_(option(part, "replacement", "▁")),
-        prepends_(option(part, "prepend_scheme",
-                         option(part, "add_prefix_space", true) ? "always" : "never") != "never") {
-    if (mark_.empty()) throw DataError("tokenizer.json: Metaspace's replacement is empty");
-  }
-
-  void apply(Tokens& tokens) const override {
+TokenDecoder decode_metaspace(const SpecJson& part) {
+  const auto scheme =
+      option(part, "prepend_scheme", option(part, "add_prefix_space", true) ? "always" : "never");
+  return [mark = not_empty(option(part, "replacement", "▁"), "Metaspace's replacement"),
+          prepends = scheme != "never"](Tokens& tokens) {
     for (size_t i = 0; i < tokens.size(); ++i)
-      replace_everywhere(tokens[i], mark_, i == 0 && prepends_ ? "" : " ");
-  }
+      replace_everywhere(tokens[i], mark, i == 0 && prepends ? "" : " ");
+  };
+}
 
- private:
-  std::string mark_;
-  bool prepends_;
-};
-
-class DecodeReplace final : public TokenDecoder {
- public:
-  explicit DecodeReplace(const SpecJson& part)
-      : pattern_(part.at("pattern")), content_(short_option(part, "content", "")) {}
-  void apply(Tokens& tokens) const override {
-    for (auto& token : tokens) token = pattern_.replaced(token, content_);
-  }
-
- private:
-  TextPattern pattern_;
-  std::string content_;
-};
+TokenDecoder decode_replace(const SpecJson& part) {
+  return [pattern = std::make_shared<const TextPattern>(part.at("pattern")),
+          content = short_option(part, "content", "")](Tokens& tokens) {
+    for (auto& token : tokens) token = pattern->replaced(token, content);
+  };
+}
 
 /// Tokens such as <0xE4> are bytes.
-class DecodeByteFallback final : public TokenDecoder {
- public:
-  void apply(Tokens& tokens) const override {
+TokenDecoder decode_byte_fallback(const SpecJson&) {
+  return [](Tokens& tokens) {
     Tokens result;
     std::string bytes;
     const auto flush = [&] {
@@ -137,112 +116,82 @@ class DecodeByteFallback final : public TokenDecoder {
     }
     flush();
     tokens = std::move(result);
-  }
-};
+  };
+}
 
-class DecodeFuse final : public TokenDecoder {
- public:
-  void apply(Tokens& tokens) const override { tokens = {joined(tokens)}; }
-};
+TokenDecoder decode_fuse(const SpecJson&) {
+  return [](Tokens& tokens) { tokens = {fmt::format("{}", fmt::join(tokens, ""))}; };
+}
 
-class DecodeStrip final : public TokenDecoder {
- public:
-  explicit DecodeStrip(const SpecJson& part)
-      : content_(part.at("content").get<std::string>()),
-        start_(part.at("start").get<size_t>()),
-        stop_(part.at("stop").get<size_t>()) {
-    if (content_.empty()) throw DataError("tokenizer.json: the content of Strip is empty");
-  }
-
-  void apply(Tokens& tokens) const override {
+TokenDecoder decode_strip(const SpecJson& part) {
+  return [content = not_empty(part.at("content").get<std::string>(), "the content of Strip"),
+          start = part.at("start").get<size_t>(), stop = part.at("stop").get<size_t>()](Tokens& tokens) {
     for (auto& token : tokens) {
       std::string_view rest = token;
-      for (size_t i = 0; i < start_ && rest.starts_with(content_); ++i) rest.remove_prefix(content_.size());
-      for (size_t i = 0; i < stop_ && rest.ends_with(content_); ++i) rest.remove_suffix(content_.size());
+      for (size_t i = 0; i < start && rest.starts_with(content); ++i) rest.remove_prefix(content.size());
+      for (size_t i = 0; i < stop && rest.ends_with(content); ++i) rest.remove_suffix(content.size());
       token = std::string(rest);
     }
-  }
-
- private:
-  std::string content_;
-  size_t start_, stop_;
-};
+  };
+}
 
 /// Tokens with a suffix end a word.
-class DecodeBpe final : public TokenDecoder {
- public:
-  explicit DecodeBpe(const SpecJson& part) : suffix_(option(part, "suffix", "</w>")) {
-    if (suffix_.empty()) throw DataError("tokenizer.json: the suffix of BPEDecoder is empty");
-  }
-  void apply(Tokens& tokens) const override {
+TokenDecoder decode_word_ends(const SpecJson& part) {
+  return [suffix = not_empty(option(part, "suffix", "</w>"), "the suffix of BPEDecoder")](Tokens& tokens) {
     for (size_t i = 0; i < tokens.size(); ++i)
-      replace_everywhere(tokens[i], suffix_, i + 1 == tokens.size() ? "" : " ");
-  }
-
- private:
-  std::string suffix_;
-};
+      replace_everywhere(tokens[i], suffix, i + 1 == tokens.size() ? "" : " ");
+  };
+}
 
 /// Connectionist temporal classification: equal tokens that follow each other are one.
-class DecodeCtc final : public TokenDecoder {
- public:
-  explicit DecodeCtc(const SpecJson& part)
-      : pad_(option(part, "pad_token", "<pad>")),
-        delimiter_(option(part, "word_delimiter_token", "|")),
-        cleans_up_(option(part, "cleanup", true)) {
-    if (pad_.empty() || delimiter_.empty()) throw DataError("tokenizer.json: a token of CTC is empty");
-  }
-  void apply(Tokens& tokens) const override {
+TokenDecoder decode_ctc(const SpecJson& part) {
+  return [pad = not_empty(option(part, "pad_token", "<pad>"), "a token of CTC"),
+          delimiter = not_empty(option(part, "word_delimiter_token", "|"), "a token of CTC"),
+          cleans_up = option(part, "cleanup", true)](Tokens& tokens) {
     tokens.erase(std::unique(tokens.begin(), tokens.end()), tokens.end());
     for (auto& token : tokens) {
-      replace_everywhere(token, pad_, "");
-      if (!cleans_up_) continue;
-      for (const auto& [from, to] : clean_up_of_words) replace_everywhere(token, from, to);
-      replace_everywhere(token, delimiter_, " ");
+      replace_everywhere(token, pad, "");
+      if (!cleans_up) continue;
+      clean_up(token);
+      replace_everywhere(token, delimiter, " ");
     }
     std::erase_if(tokens, [](const std::string& token) { return token.empty(); });
-  }
+  };
+}
 
- private:
-  std::string pad_, delimiter_;
-  bool cleans_up_;
-};
-
-class DecoderSequence final : public TokenDecoder {
- public:
-  explicit DecoderSequence(const SpecJson& part) {
-    for (const auto& each : part.at("decoders")) {
-      if (auto made = make_token_decoder(each)) parts_.push_back(std::move(made));
-    }
+TokenDecoder decode_sequence(const SpecJson& part) {
+  std::vector<TokenDecoder> parts;
+  for (const auto& each : part.at("decoders")) {
+    if (auto made = make_token_decoder(each)) parts.push_back(std::move(made));
   }
-  void apply(Tokens& tokens) const override {
+  return [parts = std::move(parts)](Tokens& tokens) {
     const size_t before = total_size(tokens);
-    for (const auto& part : parts_) {
-      part->apply(tokens);
+    for (const auto& each : parts) {
+      each(tokens);
       check_growth(before, total_size(tokens));
     }
-  }
-
- private:
-  std::vector<std::unique_ptr<TokenDecoder>> parts_;
-};
+  };
+}
 
 }  // namespace
 
-std::unique_ptr<TokenDecoder> make_token_decoder(const SpecJson& part) {
-  if (part.is_null()) return nullptr;
+TokenDecoder make_token_decoder(const SpecJson& part) {
+  if (part.is_null()) return {};
+  static const std::map<std::string_view, TokenDecoder (*)(const SpecJson&)> makers = {
+      {"ByteLevel", decode_byte_level},
+      {"WordPiece", decode_word_piece},
+      {"Metaspace", decode_metaspace},
+      {"Replace", decode_replace},
+      {"ByteFallback", decode_byte_fallback},
+      {"Fuse", decode_fuse},
+      {"Strip", decode_strip},
+      {"BPEDecoder", decode_word_ends},
+      {"CTC", decode_ctc},
+      {"Sequence", decode_sequence}};
   const std::string type = type_of(part);
-  if (type == "ByteLevel") return std::make_unique<DecodeByteLevel>();
-  if (type == "WordPiece") return std::make_unique<DecodeWordPiece>(part);
-  if (type == "Metaspace") return std::make_unique<DecodeMetaspace>(part);
-  if (type == "Replace") return std::make_unique<DecodeReplace>(part);
-  if (type == "ByteFallback") return std::make_unique<DecodeByteFallback>();
-  if (type == "Fuse") return std::make_unique<DecodeFuse>();
-  if (type == "Strip") return std::make_unique<DecodeStrip>(part);
-  if (type == "BPEDecoder") return std::make_unique<DecodeBpe>(part);
-  if (type == "CTC") return std::make_unique<DecodeCtc>(part);
-  if (type == "Sequence") return std::make_unique<DecoderSequence>(part);
-  refuse_part("the decoder", type);
+  const auto found = makers.find(type);
+  if (found == makers.end()) refuse_part("the decoder", type);
+  return found->second(part);
 }
 
 std::optional<std::string> byte_of_token(std::string_view token) {

@@ -1,7 +1,7 @@
 #pragma once
 // From tokens to text: the member "decoder" of a tokenizer.json.
 
-#include <memory>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,17 +11,13 @@
 
 namespace zoo {
 
-class TokenDecoder {
- public:
-  virtual ~TokenDecoder() = default;
-  /// Changes a list of tokens into a list of parts of the text.
-  virtual void apply(std::vector<std::string>& tokens) const = 0;
-};
+/// Changes a list of tokens into a list of parts of the text.
+using TokenDecoder = std::function<void(std::vector<std::string>& tokens)>;
 
 /// ByteLevel, WordPiece, Metaspace, Replace, ByteFallback, Fuse, Strip, BPEDecoder, CTC, Sequence; nothing
 /// for null (the tokens are then joined by blanks). Throws DataError for another one, nlohmann's exceptions
 /// for a damaged one.
-std::unique_ptr<TokenDecoder> make_token_decoder(const nlohmann::json& part);
+TokenDecoder make_token_decoder(const nlohmann::json& part);
 
 /// The byte that a token such as <0xE4> stands for.
 std::optional<std::string> byte_of_token(std::string_view token);

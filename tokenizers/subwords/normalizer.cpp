@@ -69,120 +69,70 @@ void to_lower_case(AlignedText& text) {
   to.finish();
 }
 
-class ToNormalForm final : public Normalizer {
- public:
-  explicit ToNormalForm(NormalForm form) : form_(form) {}
-  void apply(AlignedText& text) const override { to_normal_form(text, form_); }
-  bool keeps_to_words() const override { return true; }
+void strip_accents(AlignedText& text) { remove_characters(text, is_combining_mark); }
 
- private:
-  NormalForm form_;
-};
-
-class Lowercase final : public Normalizer {
- public:
-  void apply(AlignedText& text) const override { to_lower_case(text); }
-  bool keeps_to_words() const override { return true; }
-};
-
-class StripAccents final : public Normalizer {
- public:
-  void apply(AlignedText& text) const override { remove_characters(text, is_combining_mark); }
-  bool keeps_to_words() const override { return true; }
-};
-
-class StripBlanks final : public Normalizer {
- public:
-  explicit StripBlanks(const SpecJson& part)
-      : left_(part.at("strip_left").get<bool>()), right_(part.at("strip_right").get<bool>()) {}
-
-  void apply(AlignedText& text) const override {
+Normalizer strip_blanks(const SpecJson& part) {
+  const bool left = part.at("strip_left").get<bool>(), right = part.at("strip_right").get<bool>();
+  return {[=](AlignedText& text) {
     size_t begin = 0, end = text.size();
-    for (size_t next = begin; left_ && begin < end; begin = next) {
+    for (size_t next = begin; left && begin < end; begin = next) {
       if (!is_white_space(next_code_point(text.text(), next))) break;
     }
-    for (size_t before = end; right_ && begin < end; end = before) {
+    for (size_t before = end; right && begin < end; end = before) {
       if (!is_white_space(previous_code_point(text.text(), before))) break;
     }
     TextRewriter to(text);
     to.drop(begin);
     to.keep(end - begin);
     to.finish();
-  }
-
- private:
-  bool left_, right_;
-};
+  }};
+}
 
 /// What Google's translation systems do to control characters and blanks.
-class Nmt final : public Normalizer {
- public:
-  bool keeps_to_words() const override { return true; }
-  void apply(AlignedText& text) const override {
-    remove_characters(text, [](char32_t c) {
-      return (c >= 1 && c <= 8) || c == 0xB || (c >= 0xE && c <= 0x1F) || c == 0x7F || c == 0x8F || c == 0x9F;
-    });
-    map_characters(text, [](char32_t c) {
-      const bool is_blank = c == 9 || c == 0xA || c == 0xC || c == 0xD || c == 0x1680 ||
-                            (c >= 0x200B && c <= 0x200F) || c == 0x2028 || c == 0x2029 || c == 0x2581 ||
-                            c == 0xFEFF || c == 0xFFFD;
-      return is_blank ? U' ' : c;
-    });
-  }
-};
+void clean_like_nmt(AlignedText& text) {
+  remove_characters(text, [](char32_t c) {
+    return (c >= 1 && c <= 8) || c == 0xB || (c >= 0xE && c <= 0x1F) || c == 0x7F || c == 0x8F || c == 0x9F;
+  });
+  map_characters(text, [](char32_t c) {
+    const bool is_blank = c == 9 || c == 0xA || c == 0xC || c == 0xD || c == 0x1680 ||
+                          (c >= 0x200B && c <= 0x200F) || c == 0x2028 || c == 0x2029 || c == 0x2581 ||
+                          c == 0xFEFF || c == 0xFFFD;
+    return is_blank ? U' ' : c;
+  });
+}
 
-class BytesAsCharacters final : public Normalizer {
- public:
-  void apply(AlignedText& text) const override {
-    AlignedText result({}, text.alignment());
-    std::string characters;
-    for (size_t i = 0; i < text.size(); ++i) {
-      characters.clear();
-      append_as_characters(std::string_view(text.text()).substr(i, 1), characters);
-      result.append(characters, text, {i, i + 1});
-    }
-    text = std::move(result);
-  }
-};
+void to_characters_of_bytes(AlignedText& text) {
+  AlignedText result({}, text.alignment());
+  for (size_t i = 0; i < text.size(); ++i)
+    result.append(as_characters(std::string_view(text.text()).substr(i, 1)), text, {i, i + 1});
+  text = std::move(result);
+}
 
-class Prepend final : public Normalizer {
- public:
-  explicit Prepend(const SpecJson& part) : prefix_(short_option(part, "prepend", "")) {}
-
-  void apply(AlignedText& text) const override {
-    if (text.size() == 0 || prefix_.empty()) return;
+Normalizer prepend_text(const SpecJson& part) {
+  return {[prefix = short_option(part, "prepend", "")](AlignedText& text) {
+    if (text.size() == 0 || prefix.empty()) return;
     size_t end = 0;
     next_code_point(text.text(), end);
     AlignedText result = text.part({0, 0});
-    result.append(prefix_, text, {0, end});
+    result.append(prefix, text, {0, end});
     result.append(text, {0, text.size()});
     text = std::move(result);
-  }
+  }};
+}
 
- private:
-  std::string prefix_;
-};
-
-class Replace final : public Normalizer {
- public:
-  explicit Replace(const SpecJson& part)
-      : pattern_(part.at("pattern")), content_(short_option(part, "content", "")) {}
-
-  void apply(AlignedText& text) const override {
+Normalizer replace_pattern(const SpecJson& part) {
+  return {[pattern = std::make_shared<const TextPattern>(part.at("pattern")),
+           content = short_option(part, "content", "")](AlignedText& text) {
     TextRewriter to(text);
-    pattern_.for_each_match(text.text(), [&](size_t begin, size_t end) {
+    pattern->for_each_match(text.text(), [&](size_t begin, size_t end) {
       to.keep(begin - to.position());
       to.drop(end - begin);
-      to.insert(content_);
+      to.insert(content);
     });
     to.keep_rest();
     to.finish();
-  }
-
- private:
-  TextPattern pattern_;
-  std::string content_;
-};
+  }};
+}
 
 bool is_chinese_character(char32_t c) {
   return (c >= 0x4E00 && c <= 0x9FFF) || (c >= 0x3400 && c <= 0x4DBF) || (c >= 0x20000 && c <= 0x2A6DF) ||
@@ -191,7 +141,7 @@ bool is_chinese_character(char32_t c) {
 }
 
 /// The rules of BERT (https://github.com/google-research/bert).
-class BertRules final : public Normalizer {
+class BertRules {
  public:
   explicit BertRules(const SpecJson& part)
       : cleans_(option(part, "clean_text", true)),
@@ -199,8 +149,7 @@ class BertRules final : public Normalizer {
         lowercases_(option(part, "lowercase", true)),
         strips_accents_(option(part, "strip_accents", lowercases_)) {}
 
-  bool keeps_to_words() const override { return true; }
-  void apply(AlignedText& text) const override {
+  void operator()(AlignedText& text) const {
     if (text.alignment() == Alignment::dropped && is_ascii_text(text.text())) return apply_to_ascii(text);
     if (cleans_) {
       remove_characters(text, [](char32_t c) { return c == 0 || c == 0xFFFD || is_bert_removed(c); });
@@ -247,47 +196,45 @@ class BertRules final : public Normalizer {
   bool cleans_, parts_chinese_, lowercases_, strips_accents_;
 };
 
-class NormalizerSequence final : public Normalizer {
- public:
-  bool keeps_to_words() const override {
-    return std::ranges::all_of(parts_, [](const auto& part) { return part->keeps_to_words(); });
+Normalizer normalizer_sequence(const SpecJson& part) {
+  std::vector<Normalizer> parts;
+  for (const auto& each : part.at("normalizers")) {
+    if (auto made = make_normalizer(each)) parts.push_back(std::move(*made));
   }
-  explicit NormalizerSequence(const SpecJson& part) {
-    for (const auto& each : part.at("normalizers")) {
-      if (auto made = make_normalizer(each)) parts_.push_back(std::move(made));
-    }
-  }
-  void apply(AlignedText& text) const override {
-    const size_t before = text.size();
-    for (const auto& part : parts_) {
-      part->apply(text);
-      check_growth(before, text.size());
-    }
-  }
+  const bool keep_to_words = std::ranges::all_of(parts, &Normalizer::keeps_to_words);
+  return {[parts = std::move(parts)](AlignedText& text) {
+            const size_t before = text.size();
+            for (const auto& each : parts) {
+              each.apply(text);
+              check_growth(before, text.size());
+            }
+          },
+          keep_to_words};
+}
 
- private:
-  std::vector<std::unique_ptr<Normalizer>> parts_;
-};
+Normalizer normal_form(NormalForm form) {
+  return {[form](AlignedText& text) { to_normal_form(text, form); }, true};
+}
 
 }  // namespace
 
-std::unique_ptr<Normalizer> make_normalizer(const SpecJson& part) {
-  if (part.is_null()) return nullptr;
+std::optional<Normalizer> make_normalizer(const SpecJson& part) {
+  if (part.is_null()) return std::nullopt;
   const std::string type = type_of(part);
-  if (type == "NFC") return std::make_unique<ToNormalForm>(NormalForm::nfc);
-  if (type == "NFD") return std::make_unique<ToNormalForm>(NormalForm::nfd);
-  if (type == "NFKC") return std::make_unique<ToNormalForm>(NormalForm::nfkc);
-  if (type == "NFKD") return std::make_unique<ToNormalForm>(NormalForm::nfkd);
-  if (type == "Lowercase") return std::make_unique<Lowercase>();
-  if (type == "StripAccents") return std::make_unique<StripAccents>();
-  if (type == "Strip") return std::make_unique<StripBlanks>(part);
-  if (type == "Prepend") return std::make_unique<Prepend>(part);
-  if (type == "Replace") return std::make_unique<Replace>(part);
+  if (type == "NFC") return normal_form(NormalForm::nfc);
+  if (type == "NFD") return normal_form(NormalForm::nfd);
+  if (type == "NFKC") return normal_form(NormalForm::nfkc);
+  if (type == "NFKD") return normal_form(NormalForm::nfkd);
+  if (type == "Lowercase") return Normalizer{to_lower_case, true};
+  if (type == "StripAccents") return Normalizer{strip_accents, true};
+  if (type == "Strip") return strip_blanks(part);
+  if (type == "Prepend") return prepend_text(part);
+  if (type == "Replace") return replace_pattern(part);
   if (type == "Precompiled") return make_precompiled(part);
-  if (type == "Nmt") return std::make_unique<Nmt>();
-  if (type == "ByteLevel") return std::make_unique<BytesAsCharacters>();
-  if (type == "BertNormalizer") return std::make_unique<BertRules>(part);
-  if (type == "Sequence") return std::make_unique<NormalizerSequence>(part);
+  if (type == "Nmt") return Normalizer{clean_like_nmt, true};
+  if (type == "ByteLevel") return Normalizer{to_characters_of_bytes};
+  if (type == "BertNormalizer") return Normalizer{BertRules(part), true};
+  if (type == "Sequence") return normalizer_sequence(part);
   refuse_part("the normalizer", type);
 }
 

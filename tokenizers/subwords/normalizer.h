@@ -1,7 +1,8 @@
 #pragma once
 // What happens to a text before it is cut: the member "normalizer" of a tokenizer.json.
 
-#include <memory>
+#include <functional>
+#include <optional>
 
 #include <nlohmann/json.hpp>
 
@@ -9,19 +10,17 @@
 
 namespace zoo {
 
-class Normalizer {
- public:
-  virtual ~Normalizer() = default;
-  /// Changes `text`, which is UTF-8.
-  virtual void apply(AlignedText& text) const = 0;
+struct Normalizer {
+  /// Changes a text, which is UTF-8.
+  std::function<void(AlignedText& text)> apply;
   /// Whether a text that is cut before a blank between two letters of ASCII changes in the same way in both
   /// parts, and keeps the blank.
-  virtual bool keeps_to_words() const { return false; }
+  bool keeps_to_words = false;
 };
 
 /// NFC, NFD, NFKC, NFKD, Lowercase, StripAccents, Strip, Prepend, Replace, BertNormalizer, Precompiled, Nmt,
 /// ByteLevel, Sequence; nothing for null. Throws DataError for another one, nlohmann's exceptions for a
 /// damaged one.
-std::unique_ptr<Normalizer> make_normalizer(const nlohmann::json& part);
+std::optional<Normalizer> make_normalizer(const nlohmann::json& part);
 
 }  // namespace zoo

@@ -1,7 +1,8 @@
 #include "tokenizers/subwords/pre_tokenizer.h"
 
 #include <algorithm>
-#include <functional>
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -149,160 +150,148 @@ TextRange first_character(const CutText& text, size_t i) {
   return {range.begin, end};
 }
 
-class ByteLevel final : public PreTokenizer {
- public:
-  explicit ByteLevel(const SpecJson& part) : adds_blank_(option(part, "add_prefix_space", true)) {
-    if (option(part, "use_regex", true))
-      words_.emplace(R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)");
+/// A blank before every piece that has none.
+void add_blanks(CutText& text, PieceContext context) {
+  PieceWriter to(text);
+  for (size_t i = 0; i < text.size(); ++i) {
+    to.begin_piece();
+    const bool is_continuation = i == 0 && context == PieceContext::continuation;
+    if (!is_continuation && !text.piece(i).starts_with(' ')) to.append(" ", first_character(text, i));
+    to.keep(text.range(i));
   }
+  to.finish();
+}
 
-  void cut(CutText& text, PieceContext context) const override {
-    if (adds_blank_) add_blanks(text, context);
-    if (words_) {
+void write_bytes_as_characters(CutText& text) {
+  PieceWriter to(text);
+  for (size_t i = 0; i < text.size(); ++i) {
+    to.begin_piece();
+    const auto piece = text.piece(i);
+    const TextRange range = text.range(i);
+    const size_t step = text.whole().alignment() == Alignment::dropped ? piece.size() : 1;
+    for (size_t at = 0; at < piece.size(); at += step)
+      to.append(as_characters(piece.substr(at, step)), {range.begin + at, range.begin + at + step});
+  }
+  to.finish();
+}
+
+PreTokenizer cut_byte_level(const SpecJson& part) {
+  const bool adds_blank = option(part, "add_prefix_space", true);
+  std::shared_ptr<const Pattern> words;
+  if (option(part, "use_regex", true)) {
+    words = std::make_shared<const Pattern>(
+        R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)");
+  }
+  const auto cut = [=](CutText& text, PieceContext context) {
+    if (adds_blank) add_blanks(text, context);
+    if (words) {
       split_pieces(text, SplitBehavior::isolated, false,
-                   [&](std::string_view piece, const auto& use) { words_->for_each_match(piece, use); });
+                   [&](std::string_view piece, const auto& use) { words->for_each_match(piece, use); });
     }
-    PieceWriter to(text);
-    std::string characters;
-    for (size_t i = 0; i < text.size(); ++i) {
-      to.begin_piece();
-      const auto piece = text.piece(i);
-      const TextRange range = text.range(i);
-      if (text.whole().alignment() == Alignment::dropped) {
-        characters.clear();
-        append_as_characters(piece, characters);
-        to.append(characters, range);
-        continue;
-      }
-      for (size_t at = 0; at < piece.size(); ++at) {
-        characters.clear();
-        append_as_characters(piece.substr(at, 1), characters);
-        to.append(characters, {range.begin + at, range.begin + at + 1});
-      }
+    write_bytes_as_characters(text);
+  };
+  // Without the pattern, blanks are not seen any more.
+  return {cut, !adds_blank, words ? AtBlanks::cuts : AtBlanks::unknown};
+}
+
+/// The only character of a text. Throws DataError for another text, which is `what`.
+char32_t single_character(const std::string& text, const char* what) {
+  size_t end = 0;
+  const char32_t c = text.empty() ? 0 : next_code_point(text, end);
+  if (text.empty() || end != text.size())
+    throw DataError(fmt::format("tokenizer.json: {} is not one character", what));
+  return c;
+}
+
+/// Writes `mark` for each blank, and, as `scheme` says, before pieces without one.
+void mark_blanks(CutText& text, PieceContext context, const std::string& mark, std::string_view scheme) {
+  PieceWriter to(text);
+  for (size_t i = 0; i < text.size(); ++i) {
+    to.begin_piece();
+    const auto piece = text.piece(i);
+    const size_t start = text.range(i).begin;
+    const auto here = i == 0 ? context : PieceContext::later;
+    const bool wants_mark = here != PieceContext::continuation &&
+                            (scheme == "always" || (scheme == "first" && here == PieceContext::first));
+    if (wants_mark && !piece.starts_with(mark) && !piece.starts_with(' '))
+      to.append(mark, first_character(text, i));
+    for (size_t done = 0; done < piece.size();) {
+      const size_t blank = std::min(piece.find(' ', done), piece.size());
+      if (blank > done) to.keep({start + done, start + blank});
+      if (blank < piece.size()) to.append(mark, {start + blank, start + blank + 1});
+      done = blank + 1;
     }
-    to.finish();
   }
+  to.finish();
+}
 
-  bool keeps_text() const override { return !adds_blank_; }
-  /// Without the pattern, blanks are not seen any more.
-  AtBlanks at_blanks() const override { return words_ ? AtBlanks::cuts : AtBlanks::unknown; }
-
- private:
-  static void add_blanks(CutText& text, PieceContext context) {
-    PieceWriter to(text);
-    for (size_t i = 0; i < text.size(); ++i) {
-      to.begin_piece();
-      const bool is_continuation = i == 0 && context == PieceContext::continuation;
-      if (!is_continuation && !text.piece(i).starts_with(' ')) to.append(" ", first_character(text, i));
-      to.keep(text.range(i));
-    }
-    to.finish();
-  }
-
-  bool adds_blank_;
-  std::optional<Pattern> words_;
-};
-
-class Metaspace final : public PreTokenizer {
- public:
-  explicit Metaspace(const SpecJson& part)
-      : mark_(option(part, "replacement", "▁")), splits_(option(part, "split", true)) {
-    size_t end = 0;
-    if (!mark_.empty()) next_code_point(mark_, end);
-    if (mark_.empty() || end != mark_.size())
-      throw DataError("tokenizer.json: Metaspace's replacement is not one character");
-    const auto scheme =
-        option(part, "prepend_scheme", option(part, "add_prefix_space", true) ? "always" : "never");
-    if (scheme != "always" && scheme != "first" && scheme != "never")
-      refuse_part("the prepend_scheme", scheme);
-    always_ = scheme == "always";
-    first_ = scheme == "first";
-  }
-
-  void cut(CutText& text, PieceContext context) const override {
-    PieceWriter to(text);
-    for (size_t i = 0; i < text.size(); ++i) {
-      to.begin_piece();
-      const auto piece = text.piece(i);
-      const size_t start = text.range(i).begin;
-      const auto here = i == 0 ? context : PieceContext::later;
-      const bool wants_mark =
-          here != PieceContext::continuation && (always_ || (first_ && here == PieceContext::first));
-      if (wants_mark && !piece.starts_with(mark_) && !piece.starts_with(' '))
-        to.append(mark_, first_character(text, i));
-      for (size_t done = 0; done < piece.size();) {
-        const size_t blank = std::min(piece.find(' ', done), piece.size());
-        if (blank > done) to.keep({start + done, start + blank});
-        if (blank < piece.size()) to.append(mark_, {start + blank, start + blank + 1});
-        done = blank + 1;
-      }
-    }
-    to.finish();
-    if (!splits_) return;
+PreTokenizer cut_metaspace(const SpecJson& part) {
+  const auto mark = option(part, "replacement", "▁");
+  const bool splits = option(part, "split", true);
+  single_character(mark, "Metaspace's replacement");
+  const auto scheme =
+      option(part, "prepend_scheme", option(part, "add_prefix_space", true) ? "always" : "never");
+  if (scheme != "always" && scheme != "first" && scheme != "never") refuse_part("the prepend_scheme", scheme);
+  const auto cut = [=](CutText& text, PieceContext context) {
+    mark_blanks(text, context, mark, scheme);
+    if (!splits) return;
     split_pieces(text, SplitBehavior::merged_with_next, false, [&](std::string_view piece, const auto& use) {
-      for (size_t at = piece.find(mark_); at != piece.npos; at = piece.find(mark_, at + mark_.size()))
-        use(at, at + mark_.size());
+      for (size_t at = piece.find(mark); at != piece.npos; at = piece.find(mark, at + mark.size()))
+        use(at, at + mark.size());
     });
-  }
+  };
+  return {cut, false, splits ? AtBlanks::cuts : AtBlanks::unknown};
+}
 
-  bool keeps_text() const override { return false; }
-  AtBlanks at_blanks() const override { return splits_ ? AtBlanks::cuts : AtBlanks::unknown; }
+/// Cuts at the characters of a kind.
+template <class IsMatch>
+PreTokenizer at_characters(SplitBehavior behavior, const IsMatch& is_match, AtBlanks at_blanks) {
+  return {[=](CutText& text, PieceContext) { split_at(text, behavior, is_match); },
+          behavior != SplitBehavior::removed, at_blanks};
+}
 
- private:
-  std::string mark_;
-  bool splits_, always_ = false, first_ = false;
-};
-
-class BertWords final : public PreTokenizer {
- public:
-  AtBlanks at_blanks() const override { return AtBlanks::cuts; }
-  void cut(CutText& text, PieceContext) const override {
+PreTokenizer cut_bert_words(const SpecJson&) {
+  const auto cut = [](CutText& text, PieceContext) {
     split_at(text, SplitBehavior::removed, is_white_space);
     split_at(text, SplitBehavior::isolated, is_bert_punctuation);
-  }
-  bool keeps_text() const override { return false; }
-};
+  };
+  return {cut, false, AtBlanks::cuts};
+}
+
+PreTokenizer cut_words(const SpecJson&) {
+  return at_characters(SplitBehavior::removed, is_white_space, AtBlanks::cuts);
+}
+
+enum class CharacterKind { blank, word, symbol };
+CharacterKind kind_of(char32_t c) {
+  return is_word_character(c) ? CharacterKind::word
+         : is_white_space(c)  ? CharacterKind::blank
+                              : CharacterKind::symbol;
+}
 
 /// Runs of word characters, and runs of others, without blanks.
-class WordsAndSymbols final : public PreTokenizer {
- public:
-  AtBlanks at_blanks() const override { return AtBlanks::cuts; }
-  void cut(CutText& text, PieceContext) const override {
+PreTokenizer cut_words_and_symbols(const SpecJson&) {
+  const auto cut = [](CutText& text, PieceContext) {
     std::vector<TextRange> result;
     for (size_t i = 0; i < text.size(); ++i) {
       const auto piece = text.piece(i);
       const size_t start = text.range(i).begin;
-      Kind kind = Kind::blank;
+      auto kind = CharacterKind::blank;
       size_t begin = 0;
       for (size_t at = 0; at < piece.size();) {
         const size_t here = at;
-        const Kind next = kind_of(next_code_point(piece, at));
+        const auto next = kind_of(next_code_point(piece, at));
         if (next == kind) continue;
-        if (kind != Kind::blank) result.push_back({start + begin, start + here});
+        if (kind != CharacterKind::blank) result.push_back({start + begin, start + here});
         begin = here;
         kind = next;
       }
-      if (kind != Kind::blank) result.push_back({start + begin, start + piece.size()});
+      if (kind != CharacterKind::blank) result.push_back({start + begin, start + piece.size()});
     }
     text.set_pieces(std::move(result));
-  }
-  bool keeps_text() const override { return false; }
-
- private:
-  enum class Kind { blank, word, symbol };
-  static Kind kind_of(char32_t c) {
-    return is_word_character(c) ? Kind::word : is_white_space(c) ? Kind::blank : Kind::symbol;
-  }
-};
-
-class WhitespaceSplit final : public PreTokenizer {
- public:
-  AtBlanks at_blanks() const override { return AtBlanks::cuts; }
-  void cut(CutText& text, PieceContext) const override {
-    split_at(text, SplitBehavior::removed, is_white_space);
-  }
-  bool keeps_text() const override { return false; }
-};
+  };
+  return {cut, false, AtBlanks::cuts};
+}
 
 /// The patterns of well-known vocabularies: Llama 3, Qwen, o200k, DeepSeek.
 AtBlanks known_at_blanks(const SpecJson& pattern) {
@@ -317,124 +306,73 @@ AtBlanks known_at_blanks(const SpecJson& pattern) {
   return std::ranges::find(harmless, text) != std::end(harmless) ? AtBlanks::nothing : AtBlanks::unknown;
 }
 
-class PatternSplit final : public PreTokenizer {
- public:
-  explicit PatternSplit(const SpecJson& part)
-      : pattern_(part.at("pattern")),
-        behavior_(split_behavior(part.at("behavior").get<std::string>())),
-        invert_(option(part, "invert", false)),
-        at_blanks_(behavior_ == SplitBehavior::isolated && !invert_ ? known_at_blanks(part.at("pattern"))
-                                                                    : AtBlanks::unknown) {}
-  AtBlanks at_blanks() const override { return at_blanks_; }
+PreTokenizer cut_at_pattern(const SpecJson& part) {
+  const auto pattern = std::make_shared<const TextPattern>(part.at("pattern"));
+  const auto behavior = split_behavior(part.at("behavior").get<std::string>());
+  const bool invert = option(part, "invert", false);
+  const auto cut = [=](CutText& text, PieceContext) {
+    split_pieces(text, behavior, invert,
+                 [&](std::string_view piece, const auto& use) { pattern->for_each_match(piece, use); });
+  };
+  const bool is_plain = behavior == SplitBehavior::isolated && !invert;
+  return {cut, behavior != SplitBehavior::removed,
+          is_plain ? known_at_blanks(part.at("pattern")) : AtBlanks::unknown};
+}
 
-  void cut(CutText& text, PieceContext) const override {
-    split_pieces(text, behavior_, invert_,
-                 [&](std::string_view piece, const auto& use) { pattern_.for_each_match(piece, use); });
-  }
-  bool keeps_text() const override { return behavior_ != SplitBehavior::removed; }
+PreTokenizer cut_at_delimiter(const SpecJson& part) {
+  const char32_t delimiter =
+      single_character(part.at("delimiter").get<std::string>(), "CharDelimiterSplit's delimiter");
+  return at_characters(SplitBehavior::removed, [=](char32_t c) { return c == delimiter; }, AtBlanks::unknown);
+}
 
- private:
-  TextPattern pattern_;
-  SplitBehavior behavior_;
-  bool invert_;
-  AtBlanks at_blanks_;
-};
+PreTokenizer cut_digits(const SpecJson& part) {
+  const bool are_single = option(part, "individual_digits", false);
+  return at_characters(are_single ? SplitBehavior::isolated : SplitBehavior::contiguous, is_number,
+                       AtBlanks::nothing);
+}
 
-class CharDelimiterSplit final : public PreTokenizer {
- public:
-  explicit CharDelimiterSplit(const SpecJson& part) {
-    const auto text = part.at("delimiter").get<std::string>();
-    size_t end = 0;
-    if (!text.empty()) delimiter_ = next_code_point(text, end);
-    if (text.empty() || end != text.size())
-      throw DataError("tokenizer.json: CharDelimiterSplit's delimiter is not one character");
-  }
-  void cut(CutText& text, PieceContext) const override {
-    split_at(text, SplitBehavior::removed, [&](char32_t c) { return c == delimiter_; });
-  }
-  bool keeps_text() const override { return false; }
-
- private:
-  char32_t delimiter_ = 0;
-};
-
-class Digits final : public PreTokenizer {
- public:
-  AtBlanks at_blanks() const override { return AtBlanks::nothing; }
-  explicit Digits(const SpecJson& part)
-      : behavior_(option(part, "individual_digits", false) ? SplitBehavior::isolated
-                                                           : SplitBehavior::contiguous) {}
-  void cut(CutText& text, PieceContext) const override { split_at(text, behavior_, is_number); }
-  bool keeps_text() const override { return true; }
-
- private:
-  SplitBehavior behavior_;
-};
-
-class Punctuation final : public PreTokenizer {
- public:
-  explicit Punctuation(const SpecJson& part)
-      : behavior_(split_behavior(option(part, "behavior", "Isolated"))) {}
-  void cut(CutText& text, PieceContext) const override { split_at(text, behavior_, is_bert_punctuation); }
-  bool keeps_text() const override { return behavior_ != SplitBehavior::removed; }
-
- private:
-  SplitBehavior behavior_;
-};
+PreTokenizer cut_punctuation(const SpecJson& part) {
+  return at_characters(split_behavior(option(part, "behavior", "Isolated")), is_bert_punctuation,
+                       AtBlanks::unknown);
+}
 
 /// Pieces of equally many characters.
-class FixedLength final : public PreTokenizer {
- public:
-  explicit FixedLength(const SpecJson& part) : length_(option(part, "length", int64_t{5})) {
-    if (length_ < 1) throw DataError("tokenizer.json: FixedLength's length is less than 1");
-  }
-  void cut(CutText& text, PieceContext) const override {
+PreTokenizer cut_fixed_length(const SpecJson& part) {
+  const auto length = option(part, "length", int64_t{5});
+  if (length < 1) throw DataError("tokenizer.json: FixedLength's length is less than 1");
+  const auto cut = [length](CutText& text, PieceContext) {
     std::vector<TextRange> result;
     for (size_t i = 0; i < text.size(); ++i) {
       const TextRange piece = text.range(i);
       int64_t n = 0;
       for (size_t at = piece.begin, begin = at; at < piece.end;) {
         next_code_point(text.whole().text(), at);
-        if (++n < length_ && at < piece.end) continue;
+        if (++n < length && at < piece.end) continue;
         result.push_back({begin, at});
         begin = at;
         n = 0;
       }
     }
     text.set_pieces(std::move(result));
-  }
-  bool keeps_text() const override { return true; }
+  };
+  return {cut, true};
+}
 
- private:
-  int64_t length_;
-};
-
-class PreTokenizerSequence final : public PreTokenizer {
- public:
-  /// After a cut, the other parts see the pieces only.
-  AtBlanks at_blanks() const override {
-    for (const auto& part : parts_) {
-      if (part->at_blanks() != AtBlanks::nothing) return part->at_blanks();
-    }
-    return AtBlanks::nothing;
+PreTokenizer cut_sequence(const SpecJson& part) {
+  std::vector<PreTokenizer> parts;
+  for (const auto& each : part.at("pretokenizers")) {
+    if (auto made = make_pre_tokenizer(each)) parts.push_back(std::move(*made));
   }
-  explicit PreTokenizerSequence(const SpecJson& part) {
-    for (const auto& each : part.at("pretokenizers")) {
-      if (auto made = make_pre_tokenizer(each)) parts_.push_back(std::move(made));
-    }
-  }
-  void cut(CutText& text, PieceContext context) const override {
-    for (const auto& part : parts_) part->cut(text, context);
-  }
-  bool keeps_text() const override {
-    bool keeps = true;
-    for (const auto& part : parts_) keeps = keeps && part->keeps_text();
-    return keeps;
-  }
-
- private:
-  std::vector<std::unique_ptr<PreTokenizer>> parts_;
-};
+  // After a cut, the other parts see the pieces only.
+  const auto first =
+      std::ranges::find_if(parts, [](const auto& each) { return each.at_blanks != AtBlanks::nothing; });
+  const auto at_blanks = first == parts.end() ? AtBlanks::nothing : first->at_blanks;
+  const bool keep_text = std::ranges::all_of(parts, &PreTokenizer::keeps_text);
+  return {[parts = std::move(parts)](CutText& text, PieceContext context) {
+            for (const auto& each : parts) each.cut(text, context);
+          },
+          keep_text, at_blanks};
+}
 
 }  // namespace
 
@@ -442,21 +380,24 @@ CutText::CutText(AlignedText text) : text_(std::move(text)) {
   if (text_.size() > 0) pieces_.push_back({0, text_.size()});
 }
 
-std::unique_ptr<PreTokenizer> make_pre_tokenizer(const SpecJson& part) {
-  if (part.is_null()) return nullptr;
+std::optional<PreTokenizer> make_pre_tokenizer(const SpecJson& part) {
+  if (part.is_null()) return std::nullopt;
+  static const std::map<std::string_view, PreTokenizer (*)(const SpecJson&)> makers = {
+      {"ByteLevel", cut_byte_level},
+      {"BertPreTokenizer", cut_bert_words},
+      {"Whitespace", cut_words_and_symbols},
+      {"WhitespaceSplit", cut_words},
+      {"Split", cut_at_pattern},
+      {"Metaspace", cut_metaspace},
+      {"Digits", cut_digits},
+      {"Punctuation", cut_punctuation},
+      {"CharDelimiterSplit", cut_at_delimiter},
+      {"FixedLength", cut_fixed_length},
+      {"Sequence", cut_sequence}};
   const std::string type = type_of(part);
-  if (type == "ByteLevel") return std::make_unique<ByteLevel>(part);
-  if (type == "BertPreTokenizer") return std::make_unique<BertWords>();
-  if (type == "Whitespace") return std::make_unique<WordsAndSymbols>();
-  if (type == "WhitespaceSplit") return std::make_unique<WhitespaceSplit>();
-  if (type == "Split") return std::make_unique<PatternSplit>(part);
-  if (type == "Metaspace") return std::make_unique<Metaspace>(part);
-  if (type == "Digits") return std::make_unique<Digits>(part);
-  if (type == "Punctuation") return std::make_unique<Punctuation>(part);
-  if (type == "CharDelimiterSplit") return std::make_unique<CharDelimiterSplit>(part);
-  if (type == "FixedLength") return std::make_unique<FixedLength>(part);
-  if (type == "Sequence") return std::make_unique<PreTokenizerSequence>(part);
-  refuse_part("the pre-tokenizer", type);
+  const auto found = makers.find(type);
+  if (found == makers.end()) refuse_part("the pre-tokenizer", type);
+  return found->second(part);
 }
 
 }  // namespace zoo

@@ -1,7 +1,8 @@
 #pragma once
 // Where a text is cut before a model sees its pieces: the member "pre_tokenizer" of a tokenizer.json.
 
-#include <memory>
+#include <functional>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -49,19 +50,17 @@ enum class AtBlanks {
   cuts      // a piece ends before the blank
 };
 
-class PreTokenizer {
- public:
-  virtual ~PreTokenizer() = default;
+struct PreTokenizer {
   /// Cuts the pieces of `text` further. `context` is that of its first piece; the others are `later`.
-  virtual void cut(CutText& text, PieceContext context) const = 0;
-  virtual AtBlanks at_blanks() const { return AtBlanks::unknown; }
+  std::function<void(CutText& text, PieceContext context)> cut;
   /// Whether the pieces, joined, are the text, apart from how it is written.
-  virtual bool keeps_text() const = 0;
+  bool keeps_text = false;
+  AtBlanks at_blanks = AtBlanks::unknown;
 };
 
 /// ByteLevel, BertPreTokenizer, Whitespace, WhitespaceSplit, Split, Metaspace, Digits, Punctuation,
 /// CharDelimiterSplit, FixedLength, Sequence; nothing for null. Throws DataError for another one, nlohmann's
 /// exceptions for a damaged one.
-std::unique_ptr<PreTokenizer> make_pre_tokenizer(const nlohmann::json& part);
+std::optional<PreTokenizer> make_pre_tokenizer(const nlohmann::json& part);
 
 }  // namespace zoo

@@ -16,9 +16,8 @@
 namespace zoo {
 namespace {
 
-class Precompiled final : public Normalizer {
+class Precompiled {
  public:
-  bool keeps_to_words() const override { return true; }
   explicit Precompiled(std::string charsmap) : charsmap_(std::move(charsmap)) {
     check_charsmap(charsmap_);
     uint32_t size = 0;
@@ -28,7 +27,7 @@ class Precompiled final : public Normalizer {
     replacements_begin_ = sizeof size + size;
   }
 
-  void apply(AlignedText& text) const override {
+  void operator()(AlignedText& text) const {
     constexpr size_t longest_whole = 5;  // bytes
     const std::string_view old = text.text();
     std::vector<NormalCharacter> characters;
@@ -98,13 +97,13 @@ class Precompiled final : public Normalizer {
 
 }  // namespace
 
-std::unique_ptr<Normalizer> make_precompiled(const nlohmann::json& part) {
+std::optional<Normalizer> make_precompiled(const nlohmann::json& part) {
   const auto text = option(part, "precompiled_charsmap", "");
-  if (text.empty()) return nullptr;
+  if (text.empty()) return std::nullopt;
   auto charsmap = from_base64(text);
   if (!charsmap) throw DataError("tokenizer.json: precompiled_charsmap is not Base64");
   try {
-    return std::make_unique<Precompiled>(std::move(*charsmap));
+    return Normalizer{Precompiled(std::move(*charsmap)), true};
   } catch (const DataError& e) {
     throw DataError(std::string("tokenizer.json: ") + e.what());
   }

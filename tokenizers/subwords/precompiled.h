@@ -3,7 +3,7 @@
 // from SentencePiece's own: a grapheme of less than 6 bytes is replaced as a whole by what its first bytes
 // say.
 
-#include <memory>
+#include <optional>
 
 #include <nlohmann/json.hpp>
 
@@ -13,6 +13,6 @@ namespace zoo {
 
 /// From {"precompiled_charsmap": "… in Base64"}; nothing for an empty one. Throws DataError for a damaged
 /// one.
-std::unique_ptr<Normalizer> make_precompiled(const nlohmann::json& part);
+std::optional<Normalizer> make_precompiled(const nlohmann::json& part);
 
 }  // namespace zoo

@@ -1,48 +1,25 @@
 #include "layers/kernels/products/integer_rows.h"
 
 #include <algorithm>
-#include <bit>
-#include <limits>
 
 #include <ATen/Parallel.h>
 
-#include "layers/kernels/vector_kernels.h"
+#include "layers/kernels/grain.h"
+#include "layers/kernels/isa/kernels.h"
 
 namespace zoo {
 namespace {
 
 constexpr int64_t kBytesOfGroup = kGroup + 8;  // the numbers, their scale, their sum
 
-/// The whole groups of a row.
-ZOO_VECTOR_KERNEL void to_integers(const float* x, int64_t n_groups, int8_t* numbers, float* scales,
-                                   int32_t* sums) {
-  constexpr float least = 1e-30F;  // smaller numbers are zero, and have a finite inverse
-  for (int64_t group = 0; group < n_groups; ++group, x += kGroup, numbers += kGroup) {
-    uint32_t largest = 0;  // as bits, of which NaN has the largest
-    for (int64_t i = 0; i < kGroup; ++i)
-      largest = std::max(largest, std::bit_cast<uint32_t>(x[i]) & 0x7FFFFFFFU);
-    const float range = std::bit_cast<float>(largest);
-    const bool finite = range <= std::numeric_limits<float>::max(), some = finite && range >= least;
-    scales[group] = some ? range / 127 : finite ? 0.0F : std::numeric_limits<float>::quiet_NaN();
-    const float inverse = some ? 127 / range : 0.0F;
-    int32_t sum = 0;
-    for (int64_t i = 0; i < kGroup; ++i) {
-      const auto bits = std::bit_cast<uint32_t>(x[i] * inverse + kToInteger);
-      const auto number = static_cast<int8_t>(bits);
-      numbers[i] = number;
-      sum += number;
-    }
-    sums[group] = sum;
-  }
-}
-
 void row_to_integers(const float* x, int64_t n_inputs, int8_t* numbers, float* scales, int32_t* sums) {
+  const auto round_groups = kernels().round_groups;
   const int64_t whole = n_inputs / kGroup, rest = n_inputs % kGroup;
-  to_integers(x, whole, numbers, scales, sums);
+  round_groups(x, whole, numbers, scales, sums);
   if (rest == 0) return;
   float last[kGroup] = {};
   std::copy_n(x + whole * kGroup, rest, last);
-  to_integers(last, 1, numbers + whole * kGroup, scales + whole, sums + whole);
+  round_groups(last, 1, numbers + whole * kGroup, scales + whole, sums + whole);
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 
 #include <torch/types.h>
 
-#include "layers/kernels/products/panels.h"
+#include "layers/kernels/isa/panels.h"
 
 namespace zoo {
 

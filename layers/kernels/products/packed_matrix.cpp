@@ -9,8 +9,8 @@
 #include <c10/util/BFloat16.h>
 #include <c10/util/Half.h>
 
-#include "layers/kernels/products/panels.h"
-#include "layers/kernels/vector_kernels.h"
+#include "layers/kernels/grain.h"
+#include "layers/kernels/isa/kernels.h"
 
 namespace zoo {
 namespace {
@@ -77,29 +77,6 @@ void pack_int8(const float* row, int64_t n_inputs, int64_t j, uint8_t* panel) {
         static_cast<uint8_t>(kInt8Offset + static_cast<int64_t>(nearest(row[k] / scale)));
 }
 
-/// How well whole numbers w · inverse represent the weights of a group.
-struct Fit {
-  float products = 0, squares = 0;  // Σ w·n, Σ n²
-
-  /// By how much the numbers, with the best scale, reduce the sum of squares.
-  float gain() const { return squares > 0 ? products * products / squares : 0; }
-};
-
-ZOO_VECTOR_KERNEL Fit fit_of(const float* w, float inverse) {
-  float products[kGroup], squares[kGroup];
-  for (int64_t i = 0; i < kGroup; ++i) {
-    const float n = std::min(std::max(w[i] * inverse, -8.0F), 7.0F) + kToInteger - kToInteger;
-    products[i] = w[i] * n;
-    squares[i] = n * n;
-  }
-  Fit fit;
-  for (int64_t i = 0; i < kGroup; ++i) {
-    fit.products += products[i];
-    fit.squares += squares[i];
-  }
-  return fit;
-}
-
 /// The scale of 32 weights, which may be negative: the weight that is largest in size becomes about -8.
 c10::Half int4_scale(const float* w) {
   const float extreme =
@@ -108,7 +85,7 @@ c10::Half int4_scale(const float* w) {
   if (std::abs(extreme) < least) return 0;
   float best_gain = 0, best = 0;
   for (int step = -9; step <= 9; ++step) {
-    const auto fit = fit_of(w, (-8.0F + 0.1F * static_cast<float>(step)) / extreme);
+    const auto fit = kernels().fit_int4(w, (-8.0F + 0.1F * static_cast<float>(step)) / extreme);
     if (fit.gain() > best_gain) {
       best_gain = fit.gain();
       best = fit.products / fit.squares;

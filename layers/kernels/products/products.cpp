@@ -5,11 +5,9 @@
 #include <ATen/Parallel.h>
 #include <c10/util/accumulate.h>
 
-#include "base/named_enum.h"
+#include "layers/kernels/grain.h"
+#include "layers/kernels/isa/kernels.h"
 #include "layers/kernels/products/integer_rows.h"
-#include "layers/kernels/products/panels.h"
-#include "layers/kernels/products/product_kernels.h"
-#include "layers/kernels/vector_kernels.h"
 
 namespace zoo {
 namespace {
@@ -22,12 +20,6 @@ constexpr int64_t kMostUnconverted = 24, kTile = 128;
 constexpr int64_t kGroupsAtOnce = 16;
 /// Bytes of weights for which another thread is worth its start.
 constexpr int64_t kGrainBytes = 32768;
-
-const ProductKernels& kernels_of(ProductPath path) {
-  TORCH_CHECK(has_path(path), "this processor has no path ", name_of(path));
-  if (path == ProductPath::avx512) return avx512_kernels();
-  return path == ProductPath::avx2 ? avx2_kernels() : portable_kernels();
-}
 
 /// Calls use(first, count) for blocks of at most `most` of n rows, of nearly the same size.
 template <class Use>
@@ -183,12 +175,12 @@ int64_t count_rows(const torch::Tensor& x) {
 }  // namespace
 
 torch::Tensor packed_product(const torch::Tensor& x, const PackedMatrix& matrix, const torch::Tensor& bias,
-                             OutputRange outputs, ProductPath path) {
+                             OutputRange outputs, CpuPath path) {
   TORCH_CHECK(matrix.defined() && matrix.memory().is_cpu(), "packed matrices stay on the CPU");
   TORCH_CHECK(outputs.first >= 0 && outputs.count >= 0 && outputs.first + outputs.count <= matrix.n_rows(),
               "a matrix of ", matrix.n_rows(), " rows has no rows ", outputs.first, " to ",
               outputs.first + outputs.count);
-  const auto& kernels = kernels_of(path);
+  const auto& products = kernels(path).products;
   check_inputs(x, matrix.n_columns());
   const auto contiguous = x.expect_contiguous();  // no copy, and no work, if it is contiguous
   const FloatRows rows{.data = contiguous->const_data_ptr<float>(), .stride = matrix.n_columns()};
@@ -198,23 +190,23 @@ torch::Tensor packed_product(const torch::Tensor& x, const PackedMatrix& matrix,
   auto* const y = result.mutable_data_ptr<float>();
   const auto* const b = bias_data(bias, outputs.count);
   if (matrix.format() == PackedFormat::int8 || matrix.format() == PackedFormat::int4) {
-    multiply(IntegerPanels(rows, n_rows, matrix, kernels), matrix, b, outputs, n_rows, y);
+    multiply(IntegerPanels(rows, n_rows, matrix, products), matrix, b, outputs, n_rows, y);
   } else {
-    multiply(FloatPanels(rows, n_rows, matrix, kernels), matrix, b, outputs, n_rows, y);
+    multiply(FloatPanels(rows, n_rows, matrix, products), matrix, b, outputs, n_rows, y);
   }
   return result;
 }
 
 torch::Tensor packed_product(const torch::Tensor& x, const PackedMatrix& matrix, const torch::Tensor& bias,
-                             ProductPath path) {
+                             CpuPath path) {
   return packed_product(x, matrix, bias, {.first = 0, .count = matrix.n_rows()}, path);
 }
 
 torch::Tensor rows_product(const torch::Tensor& x, const torch::Tensor& weight, const torch::Tensor& bias,
-                           ProductPath path) {
+                           CpuPath path) {
   TORCH_CHECK(weight.is_cpu() && weight.scalar_type() == torch::kFloat && weight.is_contiguous(),
               "rows_product does not support this weight");
-  const auto& kernels = kernels_of(path);
+  const auto& products = kernels(path).products;
   const int64_t n_outputs = weight.size(0), n_inputs = weight.size(1);
   check_inputs(x, n_inputs);
   const auto contiguous = x.expect_contiguous();
@@ -236,11 +228,11 @@ torch::Tensor rows_product(const torch::Tensor& x, const torch::Tensor& weight, 
         const FloatRows x_rows{.data = inputs + first * n_inputs, .stride = n_inputs};
         float* const y_block = y + first * n_outputs + output;
         if (side_by_side && count == kDotOutputs) {
-          kernels.dots[n_rows - 1](w + output * n_inputs, n_inputs, x_rows, y_block, n_outputs);
+          products.dots[n_rows - 1](w + output * n_inputs, n_inputs, x_rows, y_block, n_outputs);
         } else {
           for (int64_t o = 0; o < count; ++o)
-            kernels.last_dots[n_rows - 1](w + (output + o) * n_inputs, n_inputs, x_rows, y_block + o,
-                                          n_outputs);
+            products.last_dots[n_rows - 1](w + (output + o) * n_inputs, n_inputs, x_rows, y_block + o,
+                                           n_outputs);
         }
         if (!b) return;
         for (int64_t r = 0; r < n_rows; ++r)

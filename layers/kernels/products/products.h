@@ -8,8 +8,8 @@
 
 #include <torch/types.h>
 
+#include "layers/kernels/isa/paths.h"
 #include "layers/kernels/products/packed_matrix.h"
-#include "layers/kernels/products/paths.h"
 
 namespace zoo {
 
@@ -20,15 +20,15 @@ struct OutputRange {
 
 /// x (…, I) float on the CPU, bias (count) float or undefined. Returns (…, count). No gradients are recorded.
 torch::Tensor packed_product(const torch::Tensor& x, const PackedMatrix& matrix, const torch::Tensor& bias,
-                             OutputRange outputs, ProductPath path = best_path());
+                             OutputRange outputs, CpuPath path = best_path());
 torch::Tensor packed_product(const torch::Tensor& x, const PackedMatrix& matrix,
-                             const torch::Tensor& bias = {}, ProductPath path = best_path());
+                             const torch::Tensor& bias = {}, CpuPath path = best_path());
 
 /// The most rows for which rows_product() is meant. With more, LibTorch's product is faster.
 inline constexpr int64_t kMostRows = 64;
 
 /// The same for a weight (O, I) float, contiguous.
 torch::Tensor rows_product(const torch::Tensor& x, const torch::Tensor& weight,
-                           const torch::Tensor& bias = {}, ProductPath path = best_path());
+                           const torch::Tensor& bias = {}, CpuPath path = best_path());
 
 }  // namespace zoo

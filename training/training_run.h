@@ -1,0 +1,91 @@
+#pragma once
+// A training while it runs: what its parts (open_run.h, take_step.h, validate.h, save_run.h) share.
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/stopwatch.h"
+#include "base/tensor_memory.h"
+#include "checkpoints/checkpoint.h"
+#include "checkpoints/initial_weights.h"
+#include "checkpoints/run_directory.h"
+#include "io/metrics_log.h"
+#include "parallel/process_group.h"
+#include "tasks/experiment.h"
+#include "tasks/task.h"
+#include "training/learner.h"
+#include "training/trainer.h"
+
+namespace zoo {
+
+/// The steps since the last row of metrics.
+struct StepsSinceLog {
+  double seconds = 0;         // duration of the steps
+  int64_t steps = 0;          // their number
+  int64_t tokens_before = 0;  // that had been read before them
+};
+
+struct TrainingRun {
+  TrainingRun(const Experiment& experiment, const TrainOptions& options);
+
+  const TrainingConfig& config() const { return experiment.training; }
+  bool is_first() const { return processes.is_first(); }
+
+  /// Does `work` in the first process, and then in the others, which read what it has written into the
+  /// directory. All processes fail together. Collective.
+  void first_before_others(const std::function<void()>& work);
+  /// Sums numbers over the processes, and updates stop_wanted and time_used. Collective.
+  std::vector<double> agree(const std::vector<double>& sums = {});
+
+  /// Whether something that is done every so many steps is done after this one.
+  bool due(int64_t every) const { return state.step % every == 0; }
+  std::optional<TrainEnd> why_to_end() const;
+  /// Before the first step there is no best one. While an evaluation is due, it must come first.
+  bool is_out_of_patience() const {
+    return state.best_score && config().is_out_of_patience(state.step, state.best_step);
+  }
+
+  /// Writes a row of metrics.jsonl, if this process has it, and keeps it for report().
+  void record(const Metrics& row);
+
+  /// Measures the training from now on.
+  void start_clock() { watch = {}; }
+  /// The duration of the training, with earlier parts of this run.
+  double seconds() const { return seconds_before + watch.seconds(); }
+  /// Tells TrainOptions::on_progress, in the first process.
+  void report(std::string message = {}) const;
+  TrainResult result(TrainEnd end) const;
+
+  Experiment experiment;
+  TrainOptions options;
+  std::filesystem::path dir;
+  ProcessGroup processes;
+  TensorMemory memory;                      // before the first tensor
+  std::unique_ptr<RunDirectory> directory;  // null in all processes but the first, like metrics
+  std::optional<InitialModel> source;       // what init_from names, until its weights are taken
+  std::unique_ptr<Task> task;
+  std::unique_ptr<Learner> learner;
+  std::unique_ptr<MetricsLog> metrics;
+  TrainingState state;
+  std::string base;  // with adapters: the hash of RUN/base.safetensors, in the first process
+
+  // Equal in all processes, though only one of them knows the value.
+  bool stop_wanted = false;  // some process was asked to stop
+  double time_used = 0;      // fraction of max_seconds, by the clock of the first process
+
+  double valid_loss = 0;  // of the last evaluation
+  Stopwatch watch;
+  double seconds_before = 0;  // duration of earlier parts of this run
+  StepsSinceLog since_log;
+  int64_t step_bytes = -1;  // bytes that this process exchanged with the others in the last step
+  std::string status;       // TrainProgress::status
+  Metrics newest;           // TrainProgress::metrics
+};
+
+}  // namespace zoo
