@@ -9,7 +9,10 @@ from pathlib import Path
 
 GERMAN = {"rot": "red", "blau": "blue", "alt": "old", "neu": "new", "und": "and", "ein": "a", "Hund": "dog", "Haus": "house"}
 TEMPLATE = (
-    "{% for message in messages %}{{ message['role'] }}: {{ message['content'] }}\n{% endfor %}"
+    "{% for tool in tools or [] %}{{ tool.function.name }} {% endfor %}"
+    "{% for message in messages %}{{ message['role'] }}: {{ message['content'] }}"
+    '{% for call in message.tool_calls or [] %}<tool_call>\n{"name": "{{ call.function.name }}", "arguments": '
+    "{{ call.function.arguments | tojson }}}\n</tool_call>{% endfor %}\n{% endfor %}"
     "{% if add_generation_prompt %}assistant: {% endif %}"
 )
 WIDTH = {"d_model": 32, "n_layers": 2, "n_heads": 4}

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""OpenAI's own client for Python with `zoo serve`: models, completions, streams, log-probabilities, chats, JSON schemas,
+"""OpenAI's own client for Python with `zoo serve`: models, completions, streams, log-probabilities, chats, JSON schemas, tools,
 embeddings, and errors.
 
     openai_client.py ZOO
@@ -9,6 +9,7 @@ written; `zoo generate` says the same; a seed repeats a text. Exit code without 
 set.
 """
 
+import datetime
 import json
 import math
 import os
@@ -39,6 +40,16 @@ SCHEMA = {
         "red": {"type": "boolean"},
     },
     "required": ["name", "size", "red"],
+    "additionalProperties": False,
+}
+ORDER = {
+    "type": "object",
+    "properties": {
+        "n": {"type": "integer", "minimum": 1, "maximum": 12},
+        "price": {"type": "number", "exclusiveMinimum": 0, "maximum": 100},
+        "day": {"type": "string", "format": "date"},
+    },
+    "required": ["n", "price", "day"],
     "additionalProperties": False,
 }
 
@@ -172,6 +183,30 @@ def check_chat(client):
         check(isinstance(json.loads(made.choices[0].message.content), dict), f"{made}")
 
 
+def check_tools(client):
+    asked = {
+        "model": "chat",
+        "messages": [{"role": "user", "content": "it was a"}],
+        "tools": [{"type": "function", "function": {"name": "order", "description": "Orders it.", "parameters": ORDER}}],
+        "tool_choice": "required",
+        "max_tokens": 200,
+        "temperature": 1,
+    }
+    for seed in range(3):
+        choice = client.chat.completions.create(**asked, seed=seed).choices[0]
+        check(choice.finish_reason == "tool_calls" and choice.message.content is None, f"{choice}")
+        call = choice.message.tool_calls[0].function
+        arguments = json.loads(call.arguments)
+        jsonschema.validate(arguments, ORDER)
+        datetime.date.fromisoformat(arguments["day"])
+        events = list(client.chat.completions.create(**asked, seed=seed, stream=True))
+        parts = [part.function for event in events for part in event.choices[0].delta.tool_calls or []]
+        check([part.name for part in parts] == ["order"] and parts[0].arguments == call.arguments, f"{parts} and {call}")
+        check(events[-1].choices[0].finish_reason == "tool_calls", f"{events[-1]}")
+    plain = client.chat.completions.create(**{**asked, "tool_choice": "none"}).choices[0]
+    check(plain.message.tool_calls is None, f"{plain}")
+
+
 def check_embeddings(client):
     texts = ["it was red", "it was blue and old"]
     floats = client.embeddings.create(model="bert", input=texts, encoding_format="float")
@@ -239,6 +274,7 @@ def main(zoo):
             written = check_completions(client)
             check_sampling(client)
             check_chat(client)
+            check_tools(client)
             check_embeddings(client)
             check_errors(client, address)
         check_program(zoo, folder, written)
