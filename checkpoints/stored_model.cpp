@@ -88,13 +88,14 @@ void check_special_tokens(const fs::path& dir, const Task& task) {
   }
 }
 
-/// `path`: the weights, or those beside a base.
-StoredModel open_run_files(const fs::path& dir, const fs::path& path) {
+/// `checkpoint`: of the run, whose weights are used; none: the run's own.
+StoredModel open_run_files(const fs::path& dir, const std::optional<fs::path>& checkpoint = std::nullopt) {
   const auto experiment = read_run_experiment(dir);
   auto vocabulary = read_run_vocabulary(dir, task_type(experiment));
   check_labels(dir, experiment, vocabulary);
   StoredModel model{.task = task_with_vocabulary(experiment, std::move(vocabulary)), .tensors = nullptr};
   check_special_tokens(dir, *model.task);
+  const auto path = checkpoint ? weights_in(*checkpoint) : run_weights(dir);
   model.tensors = std::make_shared<SafetensorsFile>(path);
   if (experiment.training.lora) {
     const auto base = std::make_shared<SafetensorsFile>(dir / kBaseFile);
@@ -229,13 +230,13 @@ Experiment read_stored_experiment(const fs::path& dir) {
 
 namespace {
 
-/// The weights of a checkpoint of `run`. Throws CheckpointError if it is a link to somewhere else.
-fs::path checkpoint_weights(const fs::path& run, const fs::path& dir) {
+/// The checkpoint of `run` that `dir` names. Throws CheckpointError if it is a link to somewhere else.
+fs::path checkpoint_of(const fs::path& run, const fs::path& dir) {
   const auto name = dir.has_filename() ? dir.filename() : dir.parent_path().filename();
   const auto all = checkpoints_of(run);
   const auto found = name == "last" ? all.begin() : std::ranges::find(all, name, &fs::path::filename);
   if (found == all.end()) throw CheckpointError(fmt::format("{}: there is no such checkpoint", dir.string()));
-  return weights_in(*found);
+  return *found;
 }
 
 }  // namespace
@@ -244,8 +245,8 @@ StoredModel open_stored_model(const fs::path& dir, const fs::path& base) {
   if (!is_foreign(dir)) {
     if (!base.empty())
       throw UsageError(fmt::format("{}: is no adapter of PEFT, so it has no base", dir.string()));
-    if (const auto run = run_of_checkpoint(dir)) return open_run_files(*run, checkpoint_weights(*run, dir));
-    return open_run_files(dir, run_weights(dir));
+    if (const auto run = run_of_checkpoint(dir)) return open_run_files(*run, checkpoint_of(*run, dir));
+    return open_run_files(dir);
   }
   auto foreign = open_foreign(dir, base);
   return {.task = std::move(foreign.task), .tensors = std::move(foreign.tensors)};

@@ -52,7 +52,8 @@ bool looks_like_configuration(std::string_view text) {
 /// Throws DataError for a file of JSON that is data.
 void check_json(const fs::path& path) {
   constexpr size_t beginning = 1 << 16;
-  const auto text = without_byte_order_mark(MappedFile(path).bytes());
+  const MappedFile file(path);
+  const auto text = without_byte_order_mark(file.bytes());
   const size_t first = text.find_first_not_of(" \t\r\n");
   if (first == text.npos) return;
   const auto advice = [&](std::string_view problem) {

@@ -379,7 +379,7 @@ TEST_F(CorpusFiles, CsvHasQuotationMarks) {
 // A line of tabs has as many fields as bytes.
 TEST_F(CorpusFiles, ALineOfTabsTakesNoMoreMemoryThanItsBytes) {
   const std::string tabs(20 << 20, '\t');
-  dir_.write("row.tsv", "text\tlabel\n" + tabs + "\n");
+  dir_.write("row.tsv", "text\tlabel\na" + tabs + "\n");
   dir_.write("header.tsv", tabs + "\n");
   const int64_t before = peak_resident_bytes();
   EXPECT_THAT(
