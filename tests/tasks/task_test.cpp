@@ -17,6 +17,7 @@
 #include "tasks/text/label_likelihood.h"
 #include "tests/support/errors.h"
 #include "tests/support/training.h"
+#include "text/corpus.h"
 
 namespace zoo::testing {
 namespace {

@@ -17,6 +17,7 @@
 #include "tasks/metrics/entity_metrics.h"
 #include "tasks/task.h"
 #include "tests/support/training.h"
+#include "text/corpus.h"
 
 namespace zoo::testing {
 namespace {
