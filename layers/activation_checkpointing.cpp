@@ -9,8 +9,8 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
-#include "base/generator_scope.h"
 #include "base/random.h"
+#include "base/random_state.h"
 #include "layers/kernels/first_derivative.h"
 
 namespace zoo {
@@ -68,7 +68,7 @@ class Call final : public torch::CustomClassHolder {
   size_t n_inputs() const { return n_inputs_; }
 
   torch::Tensor first(const Tensors& inputs) {
-    generator_ = generator_state(device_);
+    generator_ = random_state(device_);
     first_row_ = first_row();
     SeedRecord record;  // NOLINT(misc-const-correctness): seeds are added while it lives
     auto output = function_(inputs);
@@ -77,7 +77,7 @@ class Call final : public torch::CustomClassHolder {
   }
   torch::Tensor again(const Tensors& inputs) const {
     const AutocastScope autocast(autocast_);
-    const GeneratorScope generator(device_, generator_);
+    const RandomStateScope generator(device_, generator_);
     const RowScope rows(first_row_);
     SeedReplay replay(seeds_);  // NOLINT(misc-const-correctness): it advances from seed to seed
     return function_(inputs);

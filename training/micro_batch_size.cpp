@@ -7,9 +7,9 @@
 #include <fmt/format.h>
 #include <torch/types.h>
 
-#include "base/generator_scope.h"
 #include "base/machine.h"
 #include "base/random.h"
+#include "base/random_state.h"
 #include "base/tensor_memory.h"
 #include "models/families/model_cost.h"
 
@@ -62,7 +62,7 @@ int64_t find_micro_batch_size(const GradientAccumulator& gradients, Task& task,
                               const MicroBatchOptions& options) {
   const auto batch = task.batches(Split::train).batch(0, costliest_batch(task));
   const int64_t n_rows = (batch.n_rows() + options.n_processes - 1) / options.n_processes;  // of this process
-  const GeneratorScope unchanged(options.device, {});
+  const RandomStateScope unchanged(options.device, {});
   const auto rehearse = [&](int64_t n) {
     const RandomScope random({0});
     gradients.rehearse(take_rows(batch, 0, n));

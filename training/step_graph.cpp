@@ -11,8 +11,8 @@
 
 #include "base/device.h"
 #include "base/error.h"
-#include "base/generator_scope.h"
 #include "base/random.h"
+#include "base/random_state.h"
 #include "training/device_graph.h"
 
 namespace zoo {
@@ -126,7 +126,7 @@ void StepGraph::record(const std::vector<Batch>& batches, const Body& body) {
   const OwnStream stream(device_);
   const RandomScope random({0});
   {
-    const GeneratorScope generator(device_, generator_state(device_));
+    const RandomStateScope generator(device_, random_state(device_));
     body(recording->batches);  // the first run on this stream is not recorded
     take_gradients();
     synchronize(device_);

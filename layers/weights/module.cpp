@@ -12,18 +12,18 @@ namespace zoo {
 namespace {
 
 /// Restores the state of LibTorch's default generator on the CPU, from which constructors draw weights.
-class GeneratorGuard {
+class RandomStateGuard {
  public:
-  GeneratorGuard() : generator_(at::detail::getDefaultCPUGenerator()) {
+  RandomStateGuard() : generator_(at::detail::getDefaultCPUGenerator()) {
     const std::lock_guard lock(generator_.mutex());
     state_ = generator_.get_state();
   }
-  ~GeneratorGuard() {
+  ~RandomStateGuard() {
     const std::lock_guard lock(generator_.mutex());
     generator_.set_state(state_);
   }
-  GeneratorGuard(const GeneratorGuard&) = delete;
-  GeneratorGuard& operator=(const GeneratorGuard&) = delete;
+  RandomStateGuard(const RandomStateGuard&) = delete;
+  RandomStateGuard& operator=(const RandomStateGuard&) = delete;
 
  private:
   at::Generator generator_;
@@ -52,7 +52,7 @@ void copy_tensors(const Tensors& to, const Tensors& from, const std::optional<to
 
 std::shared_ptr<torch::nn::Module> Module::clone(const std::optional<torch::Device>& device) const {
   const torch::NoGradGuard no_grad;
-  const GeneratorGuard guard;  // modules of programs may draw numbers as they like
+  const RandomStateGuard guard;  // modules of programs may draw numbers as they like
   const ConstructionScope scope(Construction::uninitialized);
   auto copy = fresh(device);
   copy_state(*copy, *this, device);

@@ -1,4 +1,4 @@
-#include "base/generator_scope.h"
+#include "base/random_state.h"
 
 #include <mutex>
 
@@ -17,20 +17,20 @@ void set_generator_state(c10::Device device, const torch::Tensor& state) {
 
 }  // namespace
 
-torch::Tensor generator_state(c10::Device device) {
+torch::Tensor random_state(c10::Device device) {
   if (device.is_cpu()) return {};
   auto generator = at::globalContext().defaultGenerator(device);
   const std::lock_guard lock(generator.mutex());
   return generator.get_state();
 }
 
-GeneratorScope::GeneratorScope(c10::Device device, const torch::Tensor& state)
-    : device_(device), former_(generator_state(device)) {
+RandomStateScope::RandomStateScope(c10::Device device, const torch::Tensor& state)
+    : device_(device), former_(random_state(device)) {
   set_generator_state(device_, state);
 }
 
 // The former state was read from the same device, so setting it does not throw.
 // NOLINTNEXTLINE(bugprone-exception-escape)
-GeneratorScope::~GeneratorScope() { set_generator_state(device_, former_); }
+RandomStateScope::~RandomStateScope() { set_generator_state(device_, former_); }
 
 }  // namespace zoo

@@ -7,16 +7,16 @@
 namespace zoo {
 
 /// The state of the device's random generator; undefined for the CPU.
-torch::Tensor generator_state(c10::Device device);
+torch::Tensor random_state(c10::Device device);
 
 /// While it lives, the device's generator continues from `state`, if that is defined. The destructor restores
 /// the former state.
-class GeneratorScope {
+class RandomStateScope {
  public:
-  GeneratorScope(c10::Device device, const torch::Tensor& state);
-  ~GeneratorScope();
-  GeneratorScope(const GeneratorScope&) = delete;
-  GeneratorScope& operator=(const GeneratorScope&) = delete;
+  RandomStateScope(c10::Device device, const torch::Tensor& state);
+  ~RandomStateScope();
+  RandomStateScope(const RandomStateScope&) = delete;
+  RandomStateScope& operator=(const RandomStateScope&) = delete;
 
  private:
   c10::Device device_;
