@@ -1,6 +1,7 @@
 // /v1/completions and /v1/chat/completions.
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <utility>
 
@@ -48,6 +49,51 @@ std::function<void(const std::exception_ptr&)> sender_of_errors(const std::share
 
 // ---- completions
 
+/// Whether `name` is a token, which is added then.
+bool add_token(const Tokenizer& tokenizer, const char* name, TokenIds& to) {
+  try {
+    const auto ids = tokenizer.encode(name);
+    if (ids.size() != 1 || tokenizer.label(ids.front()) != name) return false;
+    to.push_back(ids.front());
+    return true;
+  } catch (const DataError&) {  // it lacks these characters
+    return false;
+  }
+}
+
+/// The three tokens between which a model that was trained to fill gaps reads the texts beside a gap
+/// (Bavarian et al. 2022), as StarCoder and we name them, or Qwen. Throws ApiError if the vocabulary has
+/// none.
+TokenIds gap_tokens(const ServedModel& model) {
+  for (const auto& names : {std::array{"<fim_prefix>", "<fim_suffix>", "<fim_middle>"},
+                            std::array{"<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"}}) {
+    TokenIds tokens;
+    if (std::ranges::all_of(names,
+                            [&](const char* name) { return add_token(model.tokenizer(), name, tokens); }))
+      return tokens;
+  }
+  throw ApiError(400,
+                 fmt::format("suffix: the model {} fills no gaps: its vocabulary has no <fim_prefix>, "
+                             "<fim_suffix> and <fim_middle>",
+                             model.card().id),
+                 "suffix");
+}
+
+/// Puts prompts and what follows the gap behind them into the order in which a model reads them.
+void add_suffix(const ServedModel& model, const std::string& suffix, TextsOrIds& prompts) {
+  const auto tokens = gap_tokens(model);
+  const auto& tokenizer = model.tokenizer();
+  for (const auto& text : prompts.texts) prompts.ids.push_back(tokenizer.encode(text));
+  prompts.texts.clear();
+  const auto after = tokenizer.encode_continuation(suffix);
+  for (auto& ids : prompts.ids) {
+    ids.insert(ids.begin(), tokens[0]);
+    ids.push_back(tokens[1]);
+    ids.insert(ids.end(), after.begin(), after.end());
+    ids.push_back(tokens[2]);
+  }
+}
+
 void complete(const ApiContext& context, const ApiCall& call) {
   const auto& limits = context.options.limits;
   RequestFields fields(call.request.body);
@@ -66,15 +112,15 @@ void complete(const ApiContext& context, const ApiCall& call) {
     fields.fail("best_of", "must be n: all outputs are returned");
   if (static_cast<int64_t>(prompts.size()) * n > limits.most_outputs)
     fields.fail("n", fmt::format("asks for more than {} outputs", limits.most_outputs));
-  if (const auto suffix = fields.text("suffix"); suffix && !suffix->empty())
-    fields.fail("suffix", "is not supported");
+  const auto suffix = fields.text("suffix").value_or("");
+  if (is_echo && !suffix.empty()) fields.fail("suffix", "contradicts echo: the output fills a gap");
   fields.refuse_others();
   constexpr int64_t usual = 16;
   set_max_tokens(options, options.max_new_tokens.value_or(is_echo ? 0 : usual));
   call.reply->note({.model = asked.answer.name});
   context.service.with_model(
       asked.answer.name,
-      [asked, prompts = std::move(prompts), is_echo,
+      [asked, prompts = std::move(prompts), is_echo, suffix,
        reply = call.reply](const std::shared_ptr<ModelWorker>& worker) mutable {
         const auto& model = worker->model();
         model.require(Ability::completions);
@@ -84,6 +130,7 @@ void complete(const ApiContext& context, const ApiCall& call) {
           asked.request.echo = asked.answer.has_logprobs ? PromptEcho::text_and_logprobs : PromptEcho::text;
           asked.answer.prompts = prompts.texts;
         }
+        if (!suffix.empty()) add_suffix(model, suffix, prompts);
         for (const auto& text : prompts.texts) prompts.ids.push_back(model.generator()->encode(text));
         for (auto& ids : prompts.ids) {
           check_length(model, ids, "prompt");

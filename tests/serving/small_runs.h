@@ -65,12 +65,14 @@ class SmallRuns {
   std::filesystem::path classifier() const {
     return add("classifier", "text_classification", "table.tsv", "encoder", "{type: char}");
   }
-  /// A decoder that chats about tools as Qwen does; it has a token for each character of ASCII.
+  /// A decoder that chats about tools as Qwen does; it has a token for each character of ASCII, and those of
+  /// gaps.
   std::filesystem::path caller() const {
     nlohmann::ordered_json vocabulary;
     for (char c = '!'; c <= '~'; ++c) vocabulary[std::string(1, c)] = vocabulary.size();
     for (const char* const blank : {"Ġ", "Ċ"}) vocabulary[blank] = vocabulary.size();
-    dir_.write("tools/tokenizer.json", tokenizer_json(vocabulary));
+    dir_.write("tools/tokenizer.json",
+               tokenizer_json(vocabulary, {"<s>", "</s>", "<fim_prefix>", "<fim_suffix>", "<fim_middle>"}));
     dir_.write("tools/tokenizer_config.json",
                nlohmann::json({{"eos_token", "</s>"},
                                {"chat_template",
@@ -90,14 +92,14 @@ class SmallRuns {
   }
 
  private:
-  /// A token for each byte.
-  static std::string tokenizer_json(const nlohmann::ordered_json& vocabulary) {
-    const size_t first = vocabulary.size();
-    const auto special = [](size_t id, const char* content) {
-      return nlohmann::ordered_json{{"id", id}, {"content", content}, {"special", true}};
-    };
+  /// A token for each byte, and special ones.
+  static std::string tokenizer_json(const nlohmann::ordered_json& vocabulary,
+                                    const std::vector<std::string>& special = {"<s>", "</s>"}) {
+    auto added = nlohmann::ordered_json::array();
+    for (const auto& content : special)
+      added.push_back({{"id", vocabulary.size() + added.size()}, {"content", content}, {"special", true}});
     return nlohmann::ordered_json{
-        {"added_tokens", {special(first, "<s>"), special(first + 1, "</s>")}},
+        {"added_tokens", added},
         {"normalizer", nullptr},
         {"post_processor", nullptr},
         {"pre_tokenizer", {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", false}}},

@@ -213,6 +213,27 @@ TEST_F(ToolsOfTheApi, RequiredCallsFollowTheirSchema) {
   EXPECT_EQ(stream["finish_reason"], "tool_calls");
 }
 
+TEST_F(ToolsOfTheApi, AModelWithTokensForGapsReadsASuffix) {
+  HttpClient client(server_.port());
+  auto ids = Json::array();
+  const Json texts{{"model", "caller"}, {"text", "<fim_prefix>ab <fim_suffix> cd<fim_middle>"}};
+  const auto tokens = client.post("/tokenize", texts).json()["tokens"];
+  for (const auto& token : tokens) ids.push_back(token["id"]);
+  ASSERT_EQ(ids.size(), 9u);
+  Json asked{{"model", "caller"}, {"prompt", "ab "}, {"suffix", " cd"}, {"max_tokens", 12}, {"seed", 2}};
+  const auto filled = client.post("/v1/completions", asked).json();
+  asked.update({{"prompt", ids}, {"suffix", nullptr}});
+  const auto expected = client.post("/v1/completions", asked).json();
+  EXPECT_EQ(filled["choices"], expected["choices"]);
+  EXPECT_EQ(filled["usage"]["prompt_tokens"], 9);
+  asked.update({{"suffix", "x"}, {"echo", true}});
+  EXPECT_THAT(client.post("/v1/completions", asked).error(), HasSubstr("suffix contradicts echo"));
+  const Json other{{"model", "writer"}, {"prompt", "a"}, {"suffix", "b"}};
+  const auto refused = client.post("/v1/completions", other);
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_THAT(refused.error(), HasSubstr("suffix: the model writer fills no gaps"));
+}
+
 TEST_F(ToolsOfTheApi, SayWhatIsWrong) {
   const std::vector<std::pair<Json, std::string>> wrong = {
       {{{"tools", 1}}, "tools must be a list"},
