@@ -129,7 +129,9 @@ TEST(AddedTypes, SayWhatTheyLack) {
   EXPECT_THAT(lack(type), HasSubstr("'idle' lacks count"));
   type.count = [](CostAccount&, std::string, const MixerPlace&, const AttentionShape&) {};
   EXPECT_EQ(lack(type), "no error");
-  EXPECT_THAT(message_of<UsageError>([] { Registry<ModelFamily>("family").add({{.name = "empty"}}); }),
+  ModelFamily family;
+  family.name = "empty";
+  EXPECT_THAT(message_of<UsageError>([&] { Registry<ModelFamily>("family").add({family}); }),
               HasSubstr("the family 'empty' lacks make"));
 
   type.is_added = true;

@@ -122,9 +122,11 @@ TEST_F(Conversations, OfOtherFormsAreMessages) {
 {"prompt": "a", "response": "b"}
 )");
   DataConfig data;
+  data.chat = true;
   data.train = data.valid = {world_.path("own/forms.jsonl").string()};
   std::vector<std::string> questions;
-  visit_conversations(data, Split::train, [&](const Conversation& one, const std::string&) {
+  Corpus corpus(data);
+  visit_conversations(corpus, Split::train, [&](const Conversation& one, const std::string&) {
     ASSERT_EQ(one["messages"].size(), 2u);
     EXPECT_EQ(one["messages"][0]["role"], "user");
     EXPECT_EQ(one["messages"][1], Conversation({{"role", "assistant"}, {"content", "b"}}));
@@ -134,8 +136,9 @@ TEST_F(Conversations, OfOtherFormsAreMessages) {
   for (const char* line :
        {R"({"conversations": [{"from": 1, "value": "a"}]})", R"({"prompt": 1, "completion": "b"})"}) {
     world_.dir().write("own/forms.jsonl", line);
+    Corpus wrong(data);
     EXPECT_THAT(
-        testing::message_of<DataError>([&] { visit_conversations(data, Split::train, [](auto&&...) {}); }),
+        testing::message_of<DataError>([&] { visit_conversations(wrong, Split::train, [](auto&&...) {}); }),
         HasSubstr("forms.jsonl:1: this is no conversation"));
   }
 }

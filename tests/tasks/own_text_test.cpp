@@ -134,7 +134,7 @@ TEST_F(OwnTextRecipe, TwoLanguagesGetATranslator) {
                                                  dir_.write("pairs.en", target)};
   const auto made = recipe_for(files).experiment;
   EXPECT_EQ(made.task.type, "text_to_text");
-  EXPECT_EQ(made.model.architecture, "encoder_decoder");
+  EXPECT_EQ(made.model.architecture, Architecture::encoder_decoder);
   EXPECT_EQ(made.data.source + " " + made.data.target, "de en");
   EXPECT_EQ(recipe_for({files[1], files[0]}).experiment.data.source, "en");
   dir_.write("pairs.en", target + "one more\n");

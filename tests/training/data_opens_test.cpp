@@ -32,7 +32,7 @@ void prepare(const Experiment& experiment, const std::filesystem::path& run,
   ASSERT_EQ(result.end, TrainEnd::interrupted);
 }
 
-struct Case {
+struct DataCase {
   std::string task;
   std::vector<std::string> files, overrides = {};
 };
@@ -56,7 +56,7 @@ TEST(DataOpens, AreAtMostThreeBeforeTheFirstStep) {
                                                "data.tokenizer.byte_fallback=false"};
   auto rows = sentencepiece;
   rows.insert(rows.end(), {"data.train=table.jsonl", "data.documents=line"});
-  for (const auto& [task, files, overrides] : std::vector<Case>{
+  for (const auto& [task, files, overrides] : std::vector<DataCase>{
            {"language_modeling", {"text.txt"}},
            {"language_modeling", {"text.txt"}, sentencepiece},
            {"language_modeling", {"text.txt"}, {"data.documents=line", "training.evaluate_at_start=true"}},

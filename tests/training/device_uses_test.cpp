@@ -163,9 +163,7 @@ TEST_P(UsesOnAGpu, ACacheInFewerBitsIsRefusedAtTheStart) {
 TEST_P(UsesOnAGpu, PromptsWithUnknownTokensAreRefused) {
   const auto run = trained("language_modeling", device(), {}, {"model.vocab_size=64"});
   const Generator generator(run.model(), run.tokenizer());
-  EXPECT_THAT(message_of<DataError>([&] {
-                run.model().check_tokens(std::vector<int64_t>{1, 64});
-              }),
+  EXPECT_THAT(message_of<DataError>([&] { run.model().check_tokens(std::vector<int64_t>{1, 64}); }),
               HasSubstr("the model has no vector for the token 64"));
   const auto ids = torch::tensor({{1, 2}, {3, 99}}, torch::kInt64);
   EXPECT_THAT(message_of<DataError>([&] { run.model().on_device({.input = {.ids = ids}}); }),
@@ -183,7 +181,8 @@ TEST_P(UsesOnAGpu, AServerAnswersAsAGenerator) {
   Service service(ServiceOptions{
       .models = {{.id = "writer", .path = world().path("language_modeling"), .device = device()}}});
   const GenerationConfig options{.max_new_tokens = 8, .temperature = 0};
-  const auto answer = service.complete("writer", {.prompts = kPrompts, .options = options});
+  const auto answer =
+      service.complete("writer", {.prompts = {kPrompts.begin(), kPrompts.end()}, .options = options});
   std::string all;
   for (const auto& output : answer.outputs) all += output.text + "\n";
   EXPECT_EQ(all, texts(run, options));
