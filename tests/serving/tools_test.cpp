@@ -186,13 +186,13 @@ TEST_F(ToolsOfTheApi, AModelReadsThemAndTheAnswersOfTools) {
     EXPECT_EQ(answer.status, 200) << answer.body;
     return answer.json()["usage"]["prompt_tokens"].get<int64_t>();
   };
-  EXPECT_GT(n_read({}), n_read({{"tool_choice", "none"}}) + 100);
+  EXPECT_GT(n_read(Json::object()), n_read({{"tool_choice", "none"}}) + 100);
   const Json call{
       {"id", "call-1"}, {"type", "function"}, {"function", {{"name", "add"}, {"arguments", R"({"a": 1})"}}}};
   const Json talk{{{"role", "user"}, {"content", "Hi"}},
                   {{"role", "assistant"}, {"content", nullptr}, {"tool_calls", {call}}},
                   {{"role", "tool"}, {"tool_call_id", "call-1"}, {"content", "3"}}};
-  EXPECT_GT(n_read({{"messages", talk}}), n_read({}) + 20);
+  EXPECT_GT(n_read({{"messages", talk}}), n_read(Json::object()) + 20);
 }
 
 TEST_F(ToolsOfTheApi, RequiredCallsFollowTheirSchema) {
