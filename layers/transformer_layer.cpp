@@ -32,15 +32,6 @@ torch::Tensor TransformerLayerImpl::forward(const torch::Tensor& x, const LayerC
   return residual(x, {attend, transform});
 }
 
-std::shared_ptr<torch::nn::Module> TransformerLayerImpl::fresh(
-    const std::optional<torch::Device>& device) const {
-  auto with_copy = options;
-  with_copy.self_attention([mixer = copy_of(self_attention, device)] { return mixer; });
-  auto layer = std::make_shared<TransformerLayerImpl>(with_copy);
-  layer->options = options;
-  return layer;
-}
-
 void TransformerLayerImpl::pretty_print(std::ostream& stream) const {
   stream << Description("TransformerLayer")
                 .add("d_model", options.norm().size())

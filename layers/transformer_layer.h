@@ -49,7 +49,7 @@ struct LayerContext {
   AttentionContext cross = {};
 };
 
-class TransformerLayerImpl : public Module {
+class TransformerLayerImpl : public Cloneable<TransformerLayerImpl> {
  public:
   explicit TransformerLayerImpl(const TransformerLayerOptions& options);
   /// x: (B, T, D) → (B, T, D)
@@ -61,10 +61,6 @@ class TransformerLayerImpl : public Module {
   Attention cross_attention{nullptr};
   FeedForward feed_forward{nullptr};
   Residual residual{nullptr};
-
- protected:
-  /// The mixer may use a module of the stack. That of the copy has its own, as any copy of a mixer has.
-  std::shared_ptr<torch::nn::Module> fresh(const std::optional<torch::Device>& device) const override;
 };
 
 class TransformerLayer : public torch::nn::ModuleHolder<TransformerLayerImpl> {

@@ -78,6 +78,13 @@ torch::Tensor LinformerImpl::forward(const torch::Tensor& x, const AttentionCont
                                  .softcap = options.softcap()}));
 }
 
+void LinformerImpl::take_settings(const torch::nn::Module& from) {
+  const auto& other = dynamic_cast<const LinformerImpl&>(from);
+  if (!shared_ || (shared_ != other.shared_ && !other.is_private_)) return;
+  projection_ = shared_ = copy_of(other.shared_, shared_->keys.device());
+  is_private_ = true;
+}
+
 void LinformerImpl::pretty_print(std::ostream& stream) const {
   stream << described("Linformer")
                 .add("scale", options.scale())

@@ -63,9 +63,15 @@ class LinformerImpl : public Cloneable<LinformerImpl, ProjectedMixerImpl> {
 
   const PositionProjectionImpl& projection() const { return *projection_; }
 
+ protected:
+  /// A layer that is cloned by itself makes its mixer with the stack's projection. The mixer of its clone
+  /// gets a copy of the projection, on the same device.
+  void take_settings(const torch::nn::Module& from) override;
+
  private:
   std::shared_ptr<PositionProjectionImpl> shared_;      // not registered here; null: there is an own one
   std::shared_ptr<PositionProjectionImpl> projection_;  // one or the other
+  bool is_private_ = false;                             // no other module has shared_
 };
 
 using Linformer = MixerHolder<LinformerImpl>;
