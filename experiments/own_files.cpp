@@ -77,7 +77,8 @@ bool is_own_text(const fs::path& path) {
   if (has_extension(path, {".json"})) check_json(path);
   if (has_extension(path, {".yaml", ".yml", ".json"})) return false;
   if (is_table(path)) return true;
-  if (is_stored_model(path)) return false;
+  // A text by its name is not opened to see whether weights are in it.
+  if (!has_extension(path, {".txt", ".text", ".md"}) && is_stored_model(path)) return false;
   constexpr size_t longest_configuration = 1 << 16;
   std::error_code ignored;
   if (fs::file_size(path, ignored) > longest_configuration) return true;
