@@ -461,7 +461,7 @@ TEST_F(Commands, HelpFitsTheTerminal) {
   size_t longest = 0;
   for (std::string line; std::getline(lines, line);) longest = std::max(longest, count_code_points(line));
   EXPECT_LE(longest, 60u) << shown;
-  EXPECT_THAT(shown, HasSubstr("\n" + std::string(30, ' ') + "--resume"));
+  EXPECT_THAT(shown, HasSubstr("\n" + std::string(30, ' ') + "Continue the run"));
 }
 
 TEST_F(Commands, ShortFormsAreTheirKeys) {
