@@ -54,7 +54,8 @@ TEST_F(ServeCommand, NamesOfModelsAreThePartsOfTheirPathsThatTellThemApart) {
   ZooProcess server(runs_.dir(), "serve x/gpt y/gpt/ z/other other=writer --port 0");
   HttpClient client(port_of(server));
   std::vector<std::string> names;
-  for (const auto& model : client.get("/v1/models").json()["data"]) names.push_back(model["id"]);
+  const auto listed = client.get("/v1/models").json();
+  for (const auto& model : listed["data"]) names.push_back(model["id"]);
   EXPECT_THAT(names, ::testing::ElementsAre("x/gpt", "y/gpt", "z/other", "other"));
   EXPECT_EQ(client.get("/v1/models/y/gpt").json()["id"], "y/gpt");
   server.kill(SIGTERM);
