@@ -43,7 +43,7 @@ int64_t bytes_of_number(WeightFormat format) {
 }
 
 int64_t time_of_change(const std::filesystem::path& path) {
-  struct stat status {};
+  struct stat status{};
   return ::stat(path.c_str(), &status) == 0 ? static_cast<int64_t>(status.st_mtime) : 0;
 }
 

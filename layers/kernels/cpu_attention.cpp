@@ -38,7 +38,9 @@ struct RowsOf {
   Number* data;
   int64_t row_stride, width;
 
-  operator RowsOf<const Number>() const requires(!std::is_const_v<Number>) {
+  operator RowsOf<const Number>() const
+    requires(!std::is_const_v<Number>)
+  {
     return {data, row_stride, width};
   }
   Number* operator[](int64_t i) const { return data + i * row_stride; }

@@ -17,7 +17,7 @@ namespace zoo {
 enum class CallFormat {
   tags,    // Hermes, Qwen: <tool_call>{"name": …, "arguments": {…}}</tool_call>, any number, after a text
   object,  // Llama 3: {"name": …, "parameters": {…}}, and nothing else
-  list  // Mistral: [TOOL_CALLS][{"name": …, "arguments": {…}}, …], where the text lacks the special token
+  list     // Mistral: [TOOL_CALLS][{"name": …, "arguments": {…}}, …], where the text lacks the special token
 };
 
 /// The format in which a template writes the calls of earlier answers; nothing if it is none of these.

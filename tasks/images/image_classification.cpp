@@ -194,8 +194,8 @@ std::unique_ptr<Task> make_image_classification(const Experiment& experiment, Vo
       vocabulary.labels = label_names(fields, problem, experiment.data);
     }
     if (!vocabulary.pixels) {
-      vocabulary.pixels = measure_training_pixels(
-          images.size(), [&](int64_t index) { return images.image(index); }, notes);
+      vocabulary.pixels =
+          measure_training_pixels(images.size(), [&](int64_t index) { return images.image(index); }, notes);
     }
   }
   require_n_classes(experiment.task.as<ImageClassificationConfig>().n_classes, vocabulary);

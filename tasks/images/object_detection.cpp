@@ -321,8 +321,8 @@ std::unique_ptr<Task> make_object_detection(const Experiment& experiment, Vocabu
   std::vector<std::string> notes;
   if (!vocabulary.pixels) {
     const auto& images = data.of(Split::train);
-    vocabulary.pixels = measure_training_pixels(
-        images.size(), [&](int64_t index) { return images.image(index); }, notes);
+    vocabulary.pixels =
+        measure_training_pixels(images.size(), [&](int64_t index) { return images.image(index); }, notes);
   }
   require_n_classes(config_of(experiment).n_classes, vocabulary);
   return std::make_unique<ObjectDetection>(experiment, std::move(vocabulary), std::move(data), notes);

@@ -76,8 +76,7 @@ std::string as_line(std::string_view text) {
     text.remove_prefix(*bad + 1);
   }
   line += text;
-  std::ranges::replace_if(
-      line, [](char c) { return c == '\n' || c == '\r'; }, ' ');
+  std::ranges::replace_if(line, [](char c) { return c == '\n' || c == '\r'; }, ' ');
   return line;
 }
 

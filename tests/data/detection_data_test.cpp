@@ -303,9 +303,7 @@ TEST_F(AnnotatedSets, AreFoundInTheLayoutOfCoco) {
   std::filesystem::create_directories(dir_ / "annotations");
   std::filesystem::rename(dir_ / "set.json", dir_ / "annotations/instances_val.json");
   const auto named = config("annotations/instances_val.json");
-  EXPECT_THAT(message_of<DataError>([&] {
-                marked_images(named, {"cat", "dog"}).take(Split::train);
-              }),
+  EXPECT_THAT(message_of<DataError>([&] { marked_images(named, {"cat", "dog"}).take(Split::train); }),
               HasSubstr("instances_val.json: no '0.png' in '"));
   std::filesystem::rename(dir_ / "images", dir_ / "val");
   EXPECT_EQ(marked_images(named, {"cat", "dog"}).take(Split::train).size(), 9);

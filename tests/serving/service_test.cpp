@@ -323,9 +323,7 @@ TEST_F(Services, SaysWhichModelsThereAreAndWhatTheyCan) {
             "there is no model 'writers': there is writer, translator, filler, classifier");
   EXPECT_THAT(message_of<ServiceError>([&] { all.complete("filler", request); }),
               HasSubstr("cannot do completions: it can do embeddings, fill, attention"));
-  EXPECT_THAT(message_of<UsageError>([&] {
-                Service({.models = {source("writer"), source("writer")}});
-              }),
+  EXPECT_THAT(message_of<UsageError>([&] { Service({.models = {source("writer"), source("writer")}}); }),
               HasSubstr("two models are called 'writer'"));
 }
 
