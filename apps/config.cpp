@@ -8,6 +8,7 @@
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -105,7 +106,8 @@ void show_config(const ConfigArguments& arguments) {
     return;
   }
   const auto& path = arguments.files.front();
-  if (arguments.files.size() == 1 && arguments.overrides.empty() && !std::filesystem::exists(path)) {
+  std::error_code ignored;
+  if (arguments.files.size() == 1 && arguments.overrides.empty() && !std::filesystem::exists(path, ignored)) {
     if (const auto text = reference_of(path.string())) {
       std::cout << *text;
       return;
