@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -57,9 +58,10 @@ std::vector<std::string> names_of(const std::filesystem::path& path) {
 std::vector<ModelSource> sources_of(const ServeArguments& arguments) {
   std::vector<ModelSource> sources;
   std::vector<std::vector<std::string>> names;
+  std::error_code ignored;
   for (const auto& text : arguments.models) {
     const size_t equals = text.find('=');
-    const bool is_named = equals != text.npos && !std::filesystem::exists(text);
+    const bool is_named = equals != text.npos && !std::filesystem::exists(text, ignored);
     const std::filesystem::path path = is_named ? text.substr(equals + 1) : text;
     names.push_back(is_named ? std::vector{text.substr(0, equals)} : names_of(path));
     sources.push_back({.id = {},
