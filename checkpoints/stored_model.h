@@ -25,8 +25,8 @@ struct StoredModel {
 /// file of weights, whatever is in it.
 bool names_stored_model(const std::filesystem::path& path);
 
-/// What to do about a model that is not there: "zoo train makes one", or how to get `name` from the Hub if it
-/// is called as models there are.
+/// Advice for the case that there is no model `name`: "zoo train makes one", or, if the name is like those of
+/// the Hub, how to get it from there.
 std::string how_to_get_model(const std::filesystem::path& name);
 
 /// The run that `dir` is a checkpoint of, if it is RUN/checkpoints/step-N or RUN/checkpoints/last. A

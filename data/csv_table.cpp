@@ -127,10 +127,9 @@ class CsvTable final : public Table {
     rows_.next();
     std::vector<size_t> indices;
     for (const auto& names : columns) {
-      const auto name = std::ranges::find_if(
-          names, [&](const auto& one) { return std::ranges::find(header_, one) != header_.end(); });
-      if (name == names.end()) fail_column(path_, ":1", names, header_);
-      indices.push_back(static_cast<size_t>(std::ranges::find(header_, *name) - header_.begin()));
+      const auto column = find_column(header_, names);
+      if (!column) fail_column(path_, ":1", names, header_);
+      indices.push_back(*column);
     }
     while (rows_.next()) {
       const auto& fields = rows_.fields();

@@ -1,5 +1,5 @@
 #pragma once
-// What is read of a corpus for each split, so that files which train and valid share are read once.
+// The rows of a corpus by split. Files that train and valid share are read once.
 
 #include <array>
 #include <functional>

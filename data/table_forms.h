@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +24,9 @@ std::unique_ptr<Table> open_csv(const std::filesystem::path& path);
 std::unique_ptr<Table> open_json_lines(const std::filesystem::path& path);
 /// Throws DataError, too, if the build has no Arrow.
 std::unique_ptr<Table> open_parquet(const std::filesystem::path& path);
+
+/// The number of the first of `names` that `header` has.
+std::optional<size_t> find_column(const std::vector<std::string>& header, const ColumnNames& names);
 
 /// Throws DataError: none of `names` is among the columns `there` of the table. `line`: of the header, such
 /// as ":1".

@@ -1,6 +1,7 @@
 #include "data/tables.h"
 
 #include <algorithm>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -54,6 +55,14 @@ void Table::read(const std::vector<ColumnNames>& columns, const std::function<vo
 void read_table(const std::filesystem::path& path, const std::vector<ColumnNames>& columns,
                 const std::function<void(TableRow row)>& visit, const ColumnUses& uses) {
   open_table(path)->read(columns, visit, uses);
+}
+
+std::optional<size_t> find_column(const std::vector<std::string>& header, const ColumnNames& names) {
+  for (const auto& name : names) {
+    const auto found = std::ranges::find(header, name);
+    if (found != header.end()) return static_cast<size_t>(found - header.begin());
+  }
+  return std::nullopt;
 }
 
 void fail_column(const std::filesystem::path& path, std::string_view line, const ColumnNames& names,

@@ -16,10 +16,7 @@ namespace {
 /// Index of the first of `names` that the header of `path` has.
 size_t find_tsv_column(const std::filesystem::path& path, const std::vector<std::string>& header,
                        const ColumnNames& names) {
-  for (const auto& name : names) {
-    const auto found = std::ranges::find(header, name);
-    if (found != header.end()) return static_cast<size_t>(found - header.begin());
-  }
+  if (const auto column = find_column(header, names)) return *column;
   if (header.size() == 1 && header.front().find_first_of(",;") != std::string::npos) {
     throw DataError(
         fmt::format("{}:1: columns are separated by tabs in a .tsv: call the file .csv if commas or "

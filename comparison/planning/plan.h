@@ -65,7 +65,7 @@ struct ComparisonPlan {
   /// Dotted keys of the configuration that differ between variants, without names and seeds.
   std::vector<std::string> differences = {};
 
-  /// See is_fair(). What the trainings show is not known yet.
+  /// As is_fair(). The trainings have not begun, so their notices are missing.
   bool fair() const { return is_fair(notices); }
 };
 

@@ -18,7 +18,7 @@ struct NumberBound {
   int64_t value = 0;
   enum class Kind { included, excluded } kind = Kind::included;
 };
-/// What is absent is no bound.
+/// A bound that is absent limits nothing.
 struct NumberBounds {
   std::optional<NumberBound> least = {}, most = {};
 };

@@ -74,7 +74,8 @@ struct TypeInfo {
   bool is_added = false;  // Registry::add(): by a program, not the library
 };
 
-/// What a type lacks that it cannot do without; empty: nothing. Types with such members have an overload.
+/// The member that a type needs and lacks; empty if it lacks none. Types with members that they need have an
+/// overload.
 inline std::string_view what_lacks(const TypeInfo& /*type*/) { return {}; }
 
 /// A TypeInfo::make_options for a struct with a describe().

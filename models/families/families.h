@@ -34,7 +34,7 @@ struct PassShape {
   int64_t n_targets = 0;       // N: number of predictions
   std::map<std::string, std::vector<int64_t>> fields = {};  // sizes of the batch's fields
 
-  /// Of a field; empty if the batch does not have it.
+  /// The sizes of a field; empty if the batch does not have the field.
   std::vector<int64_t> sizes_of(const std::string& field) const {
     const auto found = fields.find(field);
     return found == fields.end() ? std::vector<int64_t>() : found->second;

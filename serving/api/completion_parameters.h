@@ -11,8 +11,8 @@ namespace zoo {
 
 /// A request for texts as it was sent: what the model is asked for, and how the answer is written.
 struct TextCall {
-  /// Without prompts. What was left out is as the model's own configuration says, but for max_new_tokens,
-  /// which is absent then, and for the seed, which is drawn at random.
+  /// It has no prompts yet. The model's own configuration gives the values that a client left out, but for
+  /// max_new_tokens, which is absent then, and for the seed, which is drawn at random.
   CompletionRequest request = {};
   AnswerPlan answer = {};
   bool has_form = false;  // whether the request itself has a regex or a json_schema

@@ -180,7 +180,7 @@ struct Reranking {
     if (top && *top < std::ssize(order)) order.resize(static_cast<size_t>(*top));
     auto results = Json::array();
     for (const size_t i : order) {
-      // A number from 0 to 1, as clients expect it: the order is that of the scores.
+      // Clients expect a number from 0 to 1. Its order is the order of the scores.
       Json result{{"index", i}, {"relevance_score", 1 / (1 + std::exp(-key(i)))}};
       if (returns_documents) result["document"] = {{"text", documents[i]}};
       results.push_back(std::move(result));

@@ -153,7 +153,7 @@ Value call_list_method(Budget& budget, const Value& object, const std::string& n
   throw Problem("index: the list has no such item");
 }
 
-/// What a slice takes of n items: those from `begin`, by `step`, up to `end`, which is not among them.
+/// The items that a slice takes: from `begin`, by `step`, to before `end`.
 struct Range {
   int64_t begin, end, step;
 

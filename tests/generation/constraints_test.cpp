@@ -136,7 +136,7 @@ TEST(Automaton, HasALimit) {
   EXPECT_NE(automaton.next(automaton.start(), 'a'), Automaton::kDead);
 }
 
-// What is too large is refused after few steps, however it is written.
+// An expression that is too large is refused after few steps, in whatever form it is written.
 TEST(Automaton, RefusesWhatWouldTakeLongToBuildOrToRead) {
   const auto refused = [](const std::string& expression) {
     SCOPED_TRACE(expression.substr(0, 60));

@@ -33,7 +33,7 @@ float dot(const float* x, const float* y, int64_t n) {
   return Isa::sum(lanes);
 }
 
-/// What is below 1e-37 is 0.
+/// A result below 1e-37 becomes 0.
 template <class Isa>
 float exponentials(float* x, int64_t n, float scale, float shift) {
   using Floats = typename Isa::Floats;
