@@ -134,8 +134,8 @@ TEST_F(Score, RefusesWhatItCannotScore) {
 }
 
 TEST_F(Score, ReadsTables) {
-  dir().write("rows.csv", "id,Text\n1,to be\n2,\"or not, to\"\n");
-  dir().write("rows.txt", "to be\nor not, to\n");
+  dir().write("rows.csv", "id,Note,Text\n1,\"a, b\",to be\n2,,\"or not to\"\n");
+  dir().write("rows.txt", "to be\nor not to\n");
   const auto scores = zoo("score writer --input rows.csv");
   EXPECT_EQ(scores.code, 0) << scores.err;
   EXPECT_EQ(scores.out, zoo("score writer --input rows.txt").out);

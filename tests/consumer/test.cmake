@@ -66,7 +66,8 @@ expect("${output}" "d_model: 24")
 file(REMOVE "${WORK}/gpt2.yaml" "${WORK}/mine.yaml")
 execute_process(COMMAND "${prefix}/bin/zoo" inspect gpt-2 RESULT_VARIABLE result ERROR_VARIABLE errors
   WORKING_DIRECTORY "${WORK}")
-expect("${result} ${errors}" "2 .*gpt-2.*then in ${prefix}/share/transformer-zoo/configs; did you mean 'gpt2'")
+# Long paths are shortened in the middle of a message, so only its end is certain.
+expect("${result} ${errors}" "2 .*gpt-2.*/share/transformer-zoo/configs; did you mean 'gpt2'")
 
 run(${CMAKE_COMMAND} -S "${SOURCE}" -B "${WORK}/build" -G Ninja -DCMAKE_BUILD_TYPE=Debug "-DCMAKE_PREFIX_PATH=${prefix}")
 run(${CMAKE_COMMAND} --build "${WORK}/build")
