@@ -192,9 +192,11 @@ AttentionReport attention_report(const Run& run, const std::string& text,
   if (type.predicts_from == PredictionInput::text) {
     const auto use = run.task().pairs();
     const auto input = use == PairUse::always ? split_at_tabs({text}, use) : TextInputs{.texts = {text}};
-    auto said = run.task().predict(run.model(), input.texts, {.seconds = input.seconds}).front();
-    report.score = said.score;
-    if (said.problem != Problem::regression) report.labels = std::move(said.labels);
+    auto said = run.task().predict(run.model(), input.texts, {.seconds = input.seconds}).front().answer;
+    if (const auto* const score = std::get_if<PredictedScore>(&said)) report.score = score->value;
+    if (auto* const labels = std::get_if<PredictedLabels>(&said);
+        labels && labels->problem != Problem::regression)
+      report.labels = std::move(labels->labels);
   }
   return report;
 }

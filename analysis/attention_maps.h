@@ -70,7 +70,7 @@ struct AttentionReport {
   TokenPredictions predictions = {};
   /// The classes of a text, the likeliest first, where the run classifies texts; else empty.
   std::vector<LabelProbability> labels = {};
-  /// Of a model that says a score in place of labels (Prediction::score).
+  /// Of a model that says a score in place of labels (PredictedScore).
   std::optional<double> score = std::nullopt;
   std::optional<AttendedImage> image = {};          // absent for a text
   std::optional<AttendedRecording> recording = {};  // then the source tokens are times, of two frames each

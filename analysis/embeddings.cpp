@@ -251,7 +251,7 @@ Embeddings embed(Model& model, const Tokenizer& tokenizer, const std::vector<std
 Embeddings embed_images(const Run& run, const std::vector<std::string>& files, const EmbedOptions& options) {
   constexpr size_t at_once = 32;
   const auto& type = task_type(run.experiment());
-  if (type.predicts_from != PredictionInput::image_file || type.finds_objects) {
+  if (type.predicts_from != PredictionInput::image_file || type.predicts == PredictionKind::objects) {
     throw UsageError(fmt::format("the task {} does not classify images: they cannot be embedded", type.name));
   }
   const InferenceScope scope(run.model());

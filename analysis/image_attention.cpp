@@ -29,9 +29,10 @@ std::vector<std::string> place_names(const PatchGrid& grid) {
 std::vector<std::string> query_names(int64_t n_queries, const Prediction& prediction) {
   std::vector<std::string> names;
   for (int64_t i = 0; i < n_queries; ++i) names.push_back(fmt::format("query {}", i));
-  if (!prediction.objects) return names;
+  const auto* const answer = std::get_if<PredictedObjects>(&prediction.answer);
+  if (!answer) return names;
   std::vector<bool> named(names.size());
-  for (const auto& [label, score, box, query] : *prediction.objects) {
+  for (const auto& [label, score, box, query] : answer->objects) {
     if (!query || *query < 0 || *query >= n_queries || named[static_cast<size_t>(*query)]) continue;
     named[static_cast<size_t>(*query)] = true;
     names[static_cast<size_t>(*query)] += fmt::format(": {} {:.2f}", label, score);
@@ -110,15 +111,16 @@ nlohmann::ordered_json image_json(const AttentionReport& report) {
                                   {"part", {part.x, part.y, part.width, part.height}},
                                   {"source_tokens", report.source_tokens},
                                   {"target_tokens", report.target_tokens}};
-  if (!prediction.objects) {
+  const auto* const answer = std::get_if<PredictedObjects>(&prediction.answer);
+  if (!answer) {
     for (const char* const key : {"labels", "score"}) {
       if (predicted.contains(key)) document[key] = predicted[key];
     }
     return document;
   }
   document["objects"] = predicted["objects"];
-  for (size_t i = 0; i < prediction.objects->size(); ++i) {
-    const auto& query = (*prediction.objects)[i].query;
+  for (size_t i = 0; i < answer->objects.size(); ++i) {
+    const auto& query = answer->objects[i].query;
     document["objects"][i]["query"] = query ? nlohmann::ordered_json(*query) : nullptr;
   }
   return document;

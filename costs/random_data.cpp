@@ -127,7 +127,7 @@ std::string write_texts(const fs::path& dir, const Experiment& experiment, const
   const auto& type = task_type(experiment);
   Texts texts(experiment, *vocabulary.tokenizer);
   const int64_t length = data.sequence_length;
-  if (type.translates) {
+  if (type.predicts == PredictionKind::answers) {
     const int64_t target_length = data.target_length.value_or(length);
     write_rows(dir / ("pairs." + data.source), texts.n_rows(), [&](int64_t) { return texts.row(length); });
     write_rows(dir / ("pairs." + data.target), texts.n_rows(),
@@ -141,7 +141,8 @@ std::string write_texts(const fs::path& dir, const Experiment& experiment, const
     if (i == 0) return data.label_column;
     const auto& name = labels[static_cast<size_t>(i) % labels.size()];
     std::string row = name;
-    for (int64_t token = 1; type.labels_tokens && token < length; ++token) row += " " + name;
+    for (int64_t token = 1; type.predicts == PredictionKind::tokens && token < length; ++token)
+      row += " " + name;
     return row;
   };
   write_rows(path, texts.n_rows(), [&](int64_t i) {
@@ -196,7 +197,7 @@ std::optional<std::string> missing_data(const Experiment& experiment) {
     for (const auto& file : data.train) {
       if (has_images) {
         data_file_or_directory(file);
-      } else if (type.translates) {
+      } else if (type.predicts == PredictionKind::answers) {
         data_path(file + ("." + data.source));
         data_path(file + ("." + data.target));
       } else {
@@ -234,7 +235,7 @@ RandomTask::RandomTask(const Experiment& experiment, const Vocabulary& known)
     random.data.train = {write_texts(dir_, experiment, vocabulary)};
   }
   random.data.valid = random.data.train;
-  random.data.label_unit = type.labels_tokens ? LabelUnit::word : LabelUnit::automatic;
+  random.data.label_unit = type.predicts == PredictionKind::tokens ? LabelUnit::word : LabelUnit::automatic;
   if (random.data.documents != DocumentSplit::none) random.data.documents = DocumentSplit::line;
   task_ = task_with_vocabulary(random, vocabulary);
 }

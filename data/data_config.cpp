@@ -49,6 +49,11 @@ void describe(ConfigVisitor& v, TokenizerConfig& c) {
 }
 
 void describe(ConfigVisitor& v, DataConfig& c) {
+  const auto of_texts = [&](const auto& keys) {
+    v.only_for({"language_modeling", "masked_language_modeling", "marked_tokens", "text_to_text",
+                "text_classification", "token_classification", "text_features", "speech_recognition"},
+               keys);
+  };
   v.field(
       "train", c.train,
       "Training files, or directories of images. They are looked for beside the file that names them, in "
@@ -62,9 +67,12 @@ void describe(ConfigVisitor& v, DataConfig& c) {
           "Without validation files: share of the training text, from its end, that is used for validation; "
           "of rows with a class and of pictures, this share of each class.",
           {.min = 0, .max = 0.9, .min_excluded = true});
-  v.field("documents", c.documents,
-          "How a text file is divided into documents; `percent`: lines of % separate them. With `none`, each "
-          "file is one document. Otherwise each row of a table (NAME.tsv, NAME.jsonl, NAME.parquet) is one.");
+  v.only_for({"language_modeling", "masked_language_modeling", "marked_tokens"}, [&] {
+    v.field(
+        "documents", c.documents,
+        "How a text file is divided into documents; `percent`: lines of % separate them. With `none`, each "
+        "file is one document. Otherwise each row of a table (NAME.tsv, NAME.jsonl, NAME.parquet) is one.");
+  });
   v.only_for({"language_modeling"}, [&] {
     v.field(
         "chat", c.chat,
@@ -76,11 +84,14 @@ void describe(ConfigVisitor& v, DataConfig& c) {
     v.field("source", c.source, "text_to_text: suffix of the source files.");
     v.field("target", c.target, "text_to_text: suffix of the target files.");
   });
-  v.field(
-      "text_column", c.text_column,
-      "Name of the text column in a table: tab-separated (NAME.tsv; for text_classification any file), lines "
-      "of JSON (NAME.jsonl) or Parquet (NAME.parquet). With several names, the first one that the table has "
-      "is used. outer.inner is a column in a column.");
+  of_texts([&] {
+    v.field("text_column", c.text_column,
+            "Name of the text column in a table: tab-separated (NAME.tsv; for text_classification any file), "
+            "lines "
+            "of JSON (NAME.jsonl) or Parquet (NAME.parquet). With several names, the first one that the "
+            "table has "
+            "is used. outer.inner is a column in a column.");
+  });
   v.only_for({"text_classification"}, [&] {
     v.field(
         "pair_column", c.pair_column,
@@ -106,8 +117,10 @@ void describe(ConfigVisitor& v, DataConfig& c) {
     v.field("answer_mark", c.answer_mark,
             "marked_tokens: the token after each of these is predicted; default \"=\".");
   });
-  v.field("sequence_length", c.sequence_length, "Longest sequence in tokens; longer ones are cut.",
-          Limits::between(3, 1e7));
+  of_texts([&] {
+    v.field("sequence_length", c.sequence_length, "Longest sequence in tokens; longer ones are cut.",
+            Limits::between(3, 1e7));
+  });
   v.only_for({"text_to_text"}, [&] {
     v.field("target_length", c.target_length,
             "text_to_text: the same for target sequences; default sequence_length.", Limits::between(3, 1e7));
@@ -156,7 +169,7 @@ void describe(ConfigVisitor& v, DataConfig& c) {
              [&] { v.field("images", c.images, "image_classification: how images become inputs."); });
   v.only_for({"speech_recognition"},
              [&] { v.field("audio", c.audio, "speech_recognition: how recordings become inputs."); });
-  v.field("tokenizer", c.tokenizer, "How text becomes tokens.");
+  of_texts([&] { v.field("tokenizer", c.tokenizer, "How text becomes tokens."); });
 }
 
 void validate(const DataConfig& c, const Complain& complain) {

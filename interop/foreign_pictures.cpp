@@ -243,7 +243,7 @@ nlohmann::ordered_json picture_processor_of(const Experiment& experiment, const 
                                    {"do_normalize", true},
                                    {"image_mean", pixels.mean},
                                    {"image_std", pixels.deviation}};
-  if (task_type(experiment).finds_objects) {
+  if (task_type(experiment).predicts == PredictionKind::objects) {
     config["image_processor_type"] = "DetrImageProcessor";
     config["size"] = {{"shortest_edge", images.size}, {"longest_edge", images.longest_side()}};
     config["do_pad"] = true;

@@ -92,11 +92,11 @@ std::optional<PixelStatistics> read_preprocessor(const fs::path& dir, const Smal
   auto found = read_processor(dir, files, "image_processor");
   // Without a file a model has a processor with its own size.
   auto config = found ? *std::move(found)
-                      : ForeignConfig((dir / kFile).string(), type.finds_objects
+                      : ForeignConfig((dir / kFile).string(), type.predicts == PredictionKind::objects
                                                                   ? nlohmann::json::object()
                                                                   : nlohmann::json{{"size", images.size}});
-  auto pixels =
-      type.finds_objects ? read_detected_pictures(config, images) : read_square_pictures(config, images);
+  auto pixels = type.predicts == PredictionKind::objects ? read_detected_pictures(config, images)
+                                                         : read_square_pictures(config, images);
   to = checked_experiment(to, config.place());
   return pixels;
 }

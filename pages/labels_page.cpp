@@ -39,13 +39,13 @@ std::string label_text(const std::vector<LabelProbability>& labels, Problem prob
   return likely.empty() ? "O" : fmt::format("{}", fmt::join(likely, ", "));
 }
 
-Json text_data(const LabelledText& text) {
+Json text_data(const LabelledText& text, const PredictedTokens& said) {
   Json tokens = Json::array(), labels = Json::array(), probabilities = Json::array();
-  for (const auto& token : text.prediction.tokens.value()) {
+  for (const auto& token : said.tokens) {
     tokens.push_back(token.token);
     // labels_page.js: UNKNOWN
-    labels.push_back(token.has_class() ? label_text(token.labels, text.prediction.problem) : "-");
-    probabilities.push_back(std::lround(100 * certainty_of(token.labels, text.prediction.problem)));
+    labels.push_back(token.has_class() ? label_text(token.labels, said.problem) : "-");
+    probabilities.push_back(std::lround(100 * certainty_of(token.labels, said.problem)));
   }
   return {{"tokens", std::move(tokens)},
           {"labels", std::move(labels)},
@@ -66,8 +66,10 @@ Json whole_text_data(const LabelledText& text) {
 
 std::string labels_page(const std::string& title, const std::vector<LabelledText>& texts) {
   Json data{{"title", title}, {"texts", Json::array()}};
-  for (const auto& text : texts)
-    data["texts"].push_back(text.prediction.tokens ? text_data(text) : whole_text_data(text));
+  for (const auto& text : texts) {
+    const auto* const tokens = std::get_if<PredictedTokens>(&text.prediction.answer);
+    data["texts"].push_back(tokens ? text_data(text, *tokens) : whole_text_data(text));
+  }
   return filled_page(embedded::labels_page, "Labels: " + title, as_json_text(data));
 }
 

@@ -76,7 +76,7 @@ void validate(const Experiment& c, const Complain& complain) {
   if (type.validate) type.validate(c, complain);
   if (type.requires_special_tokens(c) && c.data.tokenizer.special_tokens == false)
     complain("data.tokenizer.special_tokens", "cannot be false: the task needs them");
-  if (c.training.batch_tokens && type.has_windows && !c.data.chat) {
+  if (c.training.batch_tokens && type.rows != BatchRows::examples && !c.data.chat) {
     complain(
         "training.batch_tokens",
         fmt::format("is not for {}, whose windows are all data.sequence_length long: use training.batch_size",

@@ -41,12 +41,12 @@ nlohmann::ordered_json objects_json(const std::vector<LabelledBox>& objects, int
   return list;
 }
 
-nlohmann::ordered_json tokens_json(const std::vector<LabelledToken>& tokens, Problem problem, int64_t top) {
+nlohmann::ordered_json tokens_json(const PredictedTokens& answer, int64_t top) {
   auto list = nlohmann::ordered_json::array();
-  for (const auto& token : tokens) {
+  for (const auto& token : answer.tokens) {
     auto& entry = list.emplace_back(nlohmann::ordered_json{{"token", token.token}});
-    if (problem != Problem::single_label) {
-      entry["labels"] = labels_json(token.labels, problem, top);
+    if (answer.problem != Problem::single_label) {
+      entry["labels"] = labels_json(token.labels, answer.problem, top);
     } else if (token.has_class()) {
       entry["label"] = token.labels.front().label;
       entry["probability"] = token.labels.front().probability;
@@ -85,7 +85,45 @@ std::string tokens_text(const std::vector<LabelledToken>& tokens, int64_t top) {
   return text + '\n';
 }
 
-std::string score_text(double score) { return std::isnan(score) ? "\n" : fmt::format("{:.6g}\n", score); }
+/// Adds what one prediction says to its entry in the document.
+struct JsonOfAnswer {
+  nlohmann::ordered_json& result;
+  int64_t top;
+
+  void operator()(const PredictedLabels& answer) const {
+    result["labels"] = labels_json(answer.labels, answer.problem, top);
+  }
+  void operator()(const PredictedScore& answer) const { result["score"] = answer.value; }  // NaN becomes null
+  void operator()(const PredictedTokens& answer) const { result["tokens"] = tokens_json(answer, top); }
+  void operator()(const PredictedObjects& answer) const {
+    result["objects"] = objects_json(answer.objects, top);
+  }
+  void operator()(const Transcript& answer) const { result["text"] = answer.text; }
+};
+
+/// The lines of one prediction.
+struct LinesOfAnswer {
+  const std::string& input;
+  int64_t top;
+  InputColumn column;
+
+  std::string operator()(const PredictedLabels& answer) const {
+    return first() + labels_text(answer.labels, top);
+  }
+  std::string operator()(const PredictedScore& answer) const {
+    return first() + (std::isnan(answer.value) ? "\n" : fmt::format("{:.6g}\n", answer.value));
+  }
+  std::string operator()(const PredictedTokens& answer) const { return tokens_text(answer.tokens, top); }
+  std::string operator()(const PredictedObjects& answer) const {
+    return objects_text(input, answer.objects, top);
+  }
+  std::string operator()(const Transcript& answer) const { return first() + on_one_line(answer.text) + '\n'; }
+
+ private:
+  std::string first() const {
+    return column == InputColumn::first ? on_one_line(input) + '\t' : std::string();
+  }
+};
 
 }  // namespace
 
@@ -112,9 +150,10 @@ TextInputs split_at_tabs(std::vector<std::string> inputs, PairUse use) {
 UnlikelyObjects keep_best_objects(std::vector<Prediction>& predictions, double min_score, int64_t top) {
   UnlikelyObjects unlikely;
   for (auto& prediction : predictions) {
-    auto& objects = prediction.objects;
-    if (!objects) continue;
-    std::erase_if(*objects, [&](const LabelledBox& object) {
+    auto* const answer = std::get_if<PredictedObjects>(&prediction.answer);
+    if (!answer) continue;
+    auto& objects = answer->objects;
+    std::erase_if(objects, [&](const LabelledBox& object) {
       if (object.score >= min_score) return false;
       if (unlikely.n++ == 0 || object.score > unlikely.best_score) {
         unlikely.best_score = object.score;
@@ -122,7 +161,7 @@ UnlikelyObjects keep_best_objects(std::vector<Prediction>& predictions, double m
       }
       return true;
     });
-    if (top < std::ssize(*objects)) objects->resize(static_cast<size_t>(top));
+    if (top < std::ssize(objects)) objects.resize(static_cast<size_t>(top));
   }
   return unlikely;
 }
@@ -140,25 +179,17 @@ std::string in_words(const std::vector<LabelProbability>& labels, Problem proble
 }
 
 std::string in_words(const Prediction& prediction) {
-  if (prediction.score) return fmt::format("{:.4g}", *prediction.score);
-  return in_words(prediction.labels, prediction.problem);
+  if (const auto* const score = std::get_if<PredictedScore>(&prediction.answer))
+    return fmt::format("{:.4g}", score->value);
+  const auto& [labels, problem] = std::get<PredictedLabels>(prediction.answer);
+  return in_words(labels, problem);
 }
 
 std::string to_json(const std::vector<Prediction>& predictions, int64_t top) {
   auto results = nlohmann::ordered_json::array();
   for (const auto& prediction : predictions) {
     auto& result = results.emplace_back(nlohmann::ordered_json{{"input", prediction.input}});
-    if (prediction.text) {
-      result["text"] = *prediction.text;
-    } else if (prediction.tokens) {
-      result["tokens"] = tokens_json(*prediction.tokens, prediction.problem, top);
-    } else if (prediction.objects) {
-      result["objects"] = objects_json(*prediction.objects, top);
-    } else if (prediction.score) {
-      result["score"] = *prediction.score;  // NaN becomes null
-    } else {
-      result["labels"] = labels_json(prediction.labels, prediction.problem, top);
-    }
+    std::visit(JsonOfAnswer{result, top}, prediction.answer);
   }
   const nlohmann::ordered_json document{{"results", std::move(results)}};
   // A byte model may read bytes that are not UTF-8: they become U+FFFD.
@@ -167,18 +198,8 @@ std::string to_json(const std::vector<Prediction>& predictions, int64_t top) {
 
 std::string to_text(const std::vector<Prediction>& predictions, int64_t top, InputColumn column) {
   std::string text;
-  for (const auto& prediction : predictions) {
-    if (prediction.tokens) {
-      text += tokens_text(*prediction.tokens, top);
-    } else if (prediction.objects) {
-      text += objects_text(prediction.input, *prediction.objects, top);
-    } else {
-      if (column == InputColumn::first) text += on_one_line(prediction.input) + '\t';
-      text += prediction.text    ? on_one_line(*prediction.text) + '\n'
-              : prediction.score ? score_text(*prediction.score)
-                                 : labels_text(prediction.labels, top);
-    }
-  }
+  for (const auto& prediction : predictions)
+    text += std::visit(LinesOfAnswer{prediction.input, top, column}, prediction.answer);
   return text;
 }
 

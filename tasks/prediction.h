@@ -6,6 +6,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "data/images/box.h"
@@ -19,6 +20,15 @@ enum class PredictionInput {
   text,
   image_file,  // the path of a PNG, JPEG or WebP file
   audio_file,  // the path of a recording
+};
+
+/// What Task::predict() says of an input, with the alternative of PredictedAnswer that it gives.
+enum class PredictionKind {
+  labels,      // of the whole input: PredictedLabels or PredictedScore
+  tokens,      // of each word or character of a text: PredictedTokens
+  objects,     // in a picture: PredictedObjects
+  transcript,  // of a recording: Transcript
+  answers,     // to sources, which generation writes and evaluations include: there is no prediction
 };
 
 /// A class or a label and its probability; of a regression, a number and its value.
@@ -36,28 +46,52 @@ struct LabelledToken {
   bool has_class() const { return !labels.empty(); }
 };
 
+/// Every class, the likeliest first, with probabilities that sum to 1 for Problem::single_label; the labels
+/// that an input may have, the likeliest first; or the numbers of a regression that has several, in their
+/// order. Empty if the input has nothing to classify, such as a text without tokens.
+struct PredictedLabels {
+  std::vector<LabelProbability> labels = {};
+  Problem problem = Problem::single_label;
+};
+
+/// What a model with one output says, unless its problem is single_label.
+struct PredictedScore {
+  double value = 0;  // NaN if there is nothing to classify
+};
+
+/// The words or characters of a text that the model read, in order.
+struct PredictedTokens {
+  std::vector<LabelledToken> tokens = {};
+  Problem problem = Problem::single_label;
+};
+
+/// All objects that a model suggests, the best score first.
+struct PredictedObjects {
+  std::vector<LabelledBox> objects = {};
+};
+
+/// What is said in a recording.
+struct Transcript {
+  std::string text;
+};
+
+using PredictedAnswer =
+    std::variant<PredictedLabels, PredictedScore, PredictedTokens, PredictedObjects, Transcript>;
+
 /// What a model predicts for one input.
 struct Prediction {
   std::string input;  // as given
-  /// Every class, the likeliest first, with probabilities that sum to 1 for Problem::single_label. The
-  /// numbers of a regression that has several, in their order. Empty if the input has nothing to classify,
-  /// such as a text without tokens.
-  std::vector<LabelProbability> labels = {};
-  /// What a model with one output says in place of labels, unless its problem is single_label; NaN if there
-  /// is nothing to classify.
-  std::optional<double> score = std::nullopt;
-  Problem problem = Problem::single_label;  // of `labels`, `score` and the labels of tokens
+  PredictedAnswer answer = {};
   /// Whether the model read only the beginning of the input, because the input is longer than in training.
   bool cut = false;
-  /// The objects that a task that detects has found, all that the model suggests, the best score first.
-  /// Absent for other tasks.
-  std::optional<std::vector<LabelledBox>> objects = std::nullopt;
   /// Whether parts of a picture were transparent, which were put on white.
   bool on_white = false;
-  /// The words or characters of a text that the model read, in order. Absent unless the task labels each.
-  std::optional<std::vector<LabelledToken>> tokens = std::nullopt;
-  /// What is said in a recording. Absent for other inputs.
-  std::optional<std::string> text = std::nullopt;
+
+  /// The answer of a model of which it is known. Throws std::bad_variant_access if the answer is another.
+  const std::vector<LabelProbability>& labels() const { return std::get<PredictedLabels>(answer).labels; }
+  const std::vector<LabelledToken>& tokens() const { return std::get<PredictedTokens>(answer).tokens; }
+  const std::vector<LabelledBox>& objects() const { return std::get<PredictedObjects>(answer).objects; }
+  const std::string& transcript() const { return std::get<Transcript>(answer).text; }
 };
 
 /// Whether an input of Task::predict() may be two texts.

@@ -135,14 +135,15 @@ torch::Tensor activated(const torch::Tensor& logits, Problem problem) {
   return outputs;
 }
 
-void say(const torch::Tensor& outputs, Problem problem, const std::vector<std::string>& labels,
-         Prediction& prediction) {
-  prediction.problem = problem;
+PredictedAnswer answer_from(const torch::Tensor& outputs, Problem problem,
+                            const std::vector<std::string>& labels) {
   if (problem != Problem::single_label && labels.size() == 1) {
-    prediction.score = outputs.defined() ? outputs.item<double>() : std::numeric_limits<double>::quiet_NaN();
-  } else if (outputs.defined()) {
-    prediction.labels = problem == Problem::regression ? named(outputs, labels) : ranked(outputs, labels);
+    const double nothing = std::numeric_limits<double>::quiet_NaN();
+    return PredictedScore{outputs.defined() ? outputs.item<double>() : nothing};
   }
+  if (!outputs.defined()) return PredictedLabels{.problem = problem};
+  return PredictedLabels{problem == Problem::regression ? named(outputs, labels) : ranked(outputs, labels),
+                         problem};
 }
 
 Metrics evaluate_problem(Model& model, BatchSource& source, Problem problem,

@@ -47,10 +47,10 @@ std::string answer_of(Problem problem, int64_t n_outputs);
 /// (…, C) of any type → (…, C) double on the CPU. Throws CheckpointError for NaN.
 torch::Tensor activated(const torch::Tensor& logits, Problem problem);
 
-/// Puts into `prediction` what a model says of an input: `outputs`, (C) as activated() gives them; undefined:
-/// there is nothing to classify.
-void say(const torch::Tensor& outputs, Problem problem, const std::vector<std::string>& labels,
-         Prediction& prediction);
+/// What a model says of an input: `outputs`, (C) as activated() gives them; undefined: there is nothing to
+/// classify.
+PredictedAnswer answer_from(const torch::Tensor& outputs, Problem problem,
+                            const std::vector<std::string>& labels);
 
 /// The loss and the metrics of a model for several labels or for numbers on some batches: loss, targets, and
 ///   multi_label  f1_micro, f1_macro, map, and accuracy: the share of the inputs whose labels are all right

@@ -31,6 +31,13 @@ enum class TextLayout {
   question_and_answer,  // a decoder that answers: tokens, eos and the answer's tokens in one sequence
 };
 
+/// What the rows of batches are.
+enum class BatchRows {
+  examples,              // each of its own length
+  windows,               // of data.sequence_length tokens, so training.batch_tokens makes no sense
+  windows_of_any_length  // the same, and the loss can be measured at other lengths
+};
+
 /// The parts of a vocabulary that every run of a task must have.
 enum class VocabularyNeeds { nothing, tokenizer, tokenizer_and_labels, labels_and_pixels, pixels };
 
@@ -42,23 +49,15 @@ struct TaskType : TypeInfo {
   /// Replaces it if the tokenizer of a row changes texts; default: nothing replaces it.
   std::optional<Metric> lossy_comparison = std::nullopt;
   VocabularyNeeds needs = VocabularyNeeds::tokenizer;
-  /// Whether models of the task write an answer to each source. Their evaluation then includes translations.
-  bool translates = false;
   /// How its models write where the configuration says nothing.
   UsualSearch search = UsualSearch::greedy;
-  /// Whether the loss can be measured at other sequence lengths than data.sequence_length.
-  bool has_lengths = false;
-  /// Whether batches are windows of data.sequence_length tokens, so that training.batch_tokens makes no
-  /// sense.
-  bool has_windows = false;
+  BatchRows rows = BatchRows::examples;
   /// What Batch::tokens counts, for people who read rates and costs: "token", or "image".
   std::string unit = "token";
   /// What Task::predict() predicts from.
   PredictionInput predicts_from = PredictionInput::nothing;
-  /// Whether Task::predict() finds objects in pictures (Prediction::objects).
-  bool finds_objects = false;
-  /// Whether each word or character of a text has a label (Prediction::tokens), not the text.
-  bool labels_tokens = false;
+  /// What it predicts.
+  PredictionKind predicts = PredictionKind::labels;
   /// The task's key `problem` among its keys; null: it has none (problem_of() in tasks/problem.h).
   std::function<Problem&(TypeOptions& options)> problem = nullptr;
 

@@ -212,7 +212,7 @@ void run(const EvaluateArguments& arguments) {
   const auto trained = open_run(arguments.run);
   const auto& experiment = trained.experiment();
   const auto& type = task_type(experiment);
-  const bool translates = type.translates;
+  const bool translates = type.predicts == PredictionKind::answers;
   if (!translates) refuse_options_of_translation(arguments, type);
   const auto generation = generation_of(arguments, experiment.generation);
   Evaluation result{.metrics = {},

@@ -69,7 +69,7 @@ void require_predictions(const Run& run, const std::filesystem::path& dir) {
 /// Throws UsageError for options that only a task with objects has; --out is also for one that labels texts.
 void require_objects(const PredictArguments& arguments, const Run& run) {
   const auto& type = task_type(run.experiment());
-  if (type.finds_objects) return;
+  if (type.predicts == PredictionKind::objects) return;
   const bool has_page = type.predicts_from == PredictionInput::text;
   const char* const option = arguments.out && !has_page ? "--out"
                              : arguments.min_score      ? "--min-score"
@@ -82,7 +82,8 @@ void require_objects(const PredictArguments& arguments, const Run& run) {
 /// Throws UsageError for an option that a task without a list of labels for each input has no use for.
 void refuse_top(const PredictArguments& arguments, const Run& run) {
   const auto& type = task_type(run.experiment());
-  if (arguments.top && type.labels_tokens && problem_of(run.experiment()) == Problem::single_label)
+  if (arguments.top && type.predicts == PredictionKind::tokens &&
+      problem_of(run.experiment()) == Problem::single_label)
     throw UsageError("--top: this run gives each word or character one label: leave it out");
   if (arguments.top && type.predicts_from == PredictionInput::audio_file)
     throw UsageError("--top: this run writes down what is said: leave it out");
@@ -130,7 +131,7 @@ void draw(const std::vector<Prediction>& predictions, const std::vector<std::str
     const auto& file = files[input++];
     make_directory(file.parent_path());
     const auto image = read_image(prediction.input, Follow::everything, 3);
-    const auto drawn = draw_boxes(image, prediction.objects.value(), run.task().vocabulary().labels);
+    const auto drawn = draw_boxes(image, prediction.objects(), run.task().vocabulary().labels);
     write_file_atomically(file, encode_png(drawn));
     show(++n_drawn, std::ssize(predictions));
   }
@@ -248,7 +249,7 @@ std::vector<std::vector<std::string>> right_labels(const PredictArguments& argum
     return sorted.empty() ? std::string(kNoLabels) : fmt::format("{}", fmt::join(sorted, ", "));
   };
   try {
-    if (!task_type(run.experiment()).labels_tokens) {
+    if (task_type(run.experiment()).predicts != PredictionKind::tokens) {
       for (const auto& field : labelled_texts(config, problem).take(Split::test).labels) {
         labels.push_back(problem == Problem::multi_label ? labels_in(field, config.label_separator)
                                                          : std::vector<std::string>{field});
@@ -274,7 +275,8 @@ void write_page(const std::vector<Prediction>& predictions, const PredictArgumen
     auto& text = texts.emplace_back(LabelledText{.prediction = predictions[i]});
     if (right.size() != predictions.size()) continue;
     // Of words that were cut nothing is known.
-    const auto n = predictions[i].tokens ? predictions[i].tokens->size() : right[i].size();
+    const auto* const tokens = std::get_if<PredictedTokens>(&predictions[i].answer);
+    const auto n = tokens ? tokens->tokens.size() : right[i].size();
     if (right[i].size() < n) continue;
     text.truth.assign(right[i].begin(), right[i].begin() + static_cast<ptrdiff_t>(n));
   }
@@ -333,7 +335,7 @@ bool predict(const PredictArguments& arguments, const Run& run) {
     std::cerr << fmt::format("{} drawing{} in {}\n", predictions.size(), predictions.size() == 1 ? "" : "s",
                              arguments.out->string());
   }
-  const bool shows_all = arguments.json || task_type(run.experiment()).finds_objects;
+  const bool shows_all = arguments.json || task_type(run.experiment()).predicts == PredictionKind::objects;
   const int64_t top = arguments.top.value_or(shows_all ? kEveryLabel : kShownLabels);
   const auto column = column_for(arguments, run, inputs.size());
   std::cout << (arguments.json ? to_json(predictions, top) + "\n" : to_text(predictions, top, column));

@@ -61,7 +61,9 @@ void evaluate_on(Comparison& comparison, const std::vector<std::string>& files) 
     data.test.clear();
     for (auto& finished : variant.finished) finished.source = finished.dir;
   }
-  const auto has_lengths = [](const Variant& variant) { return task_type(variant.experiment).has_lengths; };
+  const auto has_lengths = [](const Variant& variant) {
+    return task_type(variant.experiment).rows == BatchRows::windows_of_any_length;
+  };
   if (comparison.variants.empty() || !std::ranges::all_of(comparison.variants, has_lengths)) return;
   const auto length = [](const Variant& variant) { return variant.experiment.data.sequence_length; };
   const int64_t shortest = length(*std::ranges::min_element(comparison.variants, {}, length));

@@ -65,7 +65,7 @@ void check_comparable(const Comparison& comparison) {
 void check_lengths(const ComparisonPlan& plan) {
   for (const int64_t length : plan.settings.evaluate_lengths) {
     for (const auto& variant : plan.variants) {
-      if (!task_type(variant.experiment).has_lengths) {
+      if (task_type(variant.experiment).rows != BatchRows::windows_of_any_length) {
         throw UsageError(
             fmt::format("evaluate_lengths is not for {}: it cannot be evaluated at other lengths",
                         variant.experiment.task.type));

@@ -38,9 +38,14 @@ void validate_mixers(const ModelConfig& c, const ModelFamily& family, const Comp
 }  // namespace
 
 void describe(ConfigVisitor& v, ModelConfig& c) {
+  const auto of_tokens = [&](const auto& keys) {
+    v.only_for({"encoder", "decoder", "encoder_decoder", "whisper", "speech_encoder"}, keys);
+  };
   v.selection("architecture", c.architecture, model_families(), "The family.");
-  v.field("vocab_size", c.vocab_size, "Rows of the token embedding; default the tokenizer's.",
-          Limits::between(1, kLargestTable));
+  of_tokens([&] {
+    v.field("vocab_size", c.vocab_size, "Rows of the token embedding; default the tokenizer's.",
+            Limits::between(1, kLargestTable));
+  });
   v.field("d_model", c.d_model, "Width of the hidden states (D).", Limits::between(1, kWidest));
   v.field("n_layers", c.n_layers, "Layers; with an encoder and a decoder, those of the encoder.",
           Limits::between(1, kMostLayers));
@@ -66,10 +71,12 @@ void describe(ConfigVisitor& v, ModelConfig& c) {
   v.field("position", c.position, "How the model encodes the order of tokens.");
   v.field("max_positions", c.max_positions, "Longest sequence; rows of the table if position is learned.",
           Limits::between(1, kLargestTable));
-  v.field(
-      "position_offset", c.position_offset,
-      "learned: rows of the table before the one of position 0, which no position uses (RoBERTa, BART: 2).",
-      Limits::between(0, kLargestTable));
+  of_tokens([&] {
+    v.field("position_offset", c.position_offset,
+            "learned: rows of the table before the one of position 0, which no position uses (RoBERTa, BART: "
+            "2).",
+            Limits::between(0, kLargestTable));
+  });
   v.field("sinusoid_layout", c.sinusoid_layout,
           "sinusoidal: sines and cosines take turns, or all sines come first (Marian).");
   v.field("rotary", c.rotary, "Rotary positions.");
@@ -104,13 +111,15 @@ void describe(ConfigVisitor& v, ModelConfig& c) {
   v.field("stochastic_depth", c.stochastic_depth,
           "Probability of leaving out a sub-layer of the last layer for a row; earlier layers have less.",
           {.min = 0, .max = 0.99});
-  v.field("tie_embeddings", c.tie_embeddings,
-          "The output projection uses the matrix of the token embedding.");
+  of_tokens([&] {
+    v.field("tie_embeddings", c.tie_embeddings,
+            "The output projection uses the matrix of the token embedding.");
+    v.field("scale_embeddings", c.scale_embeddings, "Token vectors times sqrt(d_model).");
+    v.field("embedding_norm", c.embedding_norm, "A norm on the embeddings.");
+  });
   v.only_for({"encoder_decoder"}, [&] {
     v.field("share_embeddings", c.share_embeddings, "encoder_decoder: one token embedding for both sides.");
   });
-  v.field("scale_embeddings", c.scale_embeddings, "Token vectors times sqrt(d_model).");
-  v.field("embedding_norm", c.embedding_norm, "A norm on the embeddings.");
   v.only_for({"encoder"}, [&] {
     v.field("n_segments", c.n_segments,
             "encoder: segment (sentence A/B) embeddings; 0 = none. All of a text is segment A.",
@@ -125,12 +134,14 @@ void describe(ConfigVisitor& v, ModelConfig& c) {
         "encoder: a regression from attention maps to contacts of residues, as in ESM; training leaves it "
         "as it is.");
   });
-  v.field("output_bias", c.output_bias, "A bias in the output projection.");
-  v.field("output_scale", c.output_scale, "Factor on the hidden states before the output projection.",
-          Limits::positive());
-  v.field("logits_softcap", c.logits_softcap,
-          "c: scores of tokens become c tanh(scores/c), as in Gemma 2; default: they stay.",
-          Limits::positive());
+  of_tokens([&] {
+    v.field("output_bias", c.output_bias, "A bias in the output projection.");
+    v.field("output_scale", c.output_scale, "Factor on the hidden states before the output projection.",
+            Limits::positive());
+    v.field("logits_softcap", c.logits_softcap,
+            "c: scores of tokens become c tanh(scores/c), as in Gemma 2; default: they stay.",
+            Limits::positive());
+  });
   v.only_for({"encoder"}, [&] {
     v.field("mlm_transform", c.mlm_transform,
             "Masked language modelling: dense, activation and norm before the output.");

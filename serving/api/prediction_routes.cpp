@@ -155,8 +155,9 @@ struct Reranking {
     const auto found = task.predict(model.model(), std::vector(static_cast<size_t>(n), query),
                                     {.seconds = {first, first + n}});
     for (const auto& prediction : found) {
-      if (!prediction.score) fail(model);
-      scores.push_back(*prediction.score);
+      const auto* const score = std::get_if<PredictedScore>(&prediction.answer);
+      if (!score) fail(model);
+      scores.push_back(score->value);
       n_tokens += n_tokens_read(model, prediction.input);
     }
     if (scores.size() < documents.size()) return std::nullopt;

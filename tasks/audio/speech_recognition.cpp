@@ -204,7 +204,7 @@ std::vector<Prediction> SpeechRecognition::predict(Model& model, const std::vect
     }
     if (!recordings.empty()) {
       auto texts = transcribe(model, *this, batch_of_recordings(recordings, audio), experiment().generation);
-      for (size_t i = 0; i < found.size(); ++i) found[i].text = std::move(texts[i]);
+      for (size_t i = 0; i < found.size(); ++i) found[i].answer = Transcript{std::move(texts[i])};
     }
     std::ranges::move(found, std::back_inserter(predictions));
     if (options.on_progress) options.on_progress(static_cast<int64_t>(end), std::ssize(inputs));
@@ -229,7 +229,7 @@ std::vector<Sample> SpeechRecognition::samples(Model& model, const std::vector<s
   std::vector<Sample> result;
   for (auto& prediction : predict(model, files, {})) {
     const auto name = std::filesystem::path(prediction.input).filename().string();
-    result.push_back({.input = inputs.empty() ? name : prediction.input, .output = *prediction.text});
+    result.push_back({.input = inputs.empty() ? name : prediction.input, .output = prediction.transcript()});
     if (!references.empty()) result.back().reference = references[result.size() - 1];
   }
   return result;
@@ -295,6 +295,7 @@ TaskType speech_recognition() {
   type.needs = VocabularyNeeds::tokenizer;
   type.needs_special_tokens = [](const Experiment& experiment) { return !uses_ctc(experiment); };
   type.predicts_from = PredictionInput::audio_file;
+  type.predicts = PredictionKind::transcript;
   type.make = make_speech_recognition;
   type.validate = validate_speech_recognition;
   type.purpose = [](const Experiment& experiment, int64_t vocab_size) -> std::optional<ModelPurpose> {

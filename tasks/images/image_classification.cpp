@@ -150,7 +150,7 @@ std::vector<Prediction> ImageClassification::predict(Model& model, const std::ve
                                   return std::move(images[static_cast<size_t>(i)]);
                                 }));
       for (size_t i = 0; i < found.size(); ++i)
-        say(rows[static_cast<int64_t>(i)], problem(), labels(), found[i]);
+        found[i].answer = answer_from(rows[static_cast<int64_t>(i)], problem(), labels());
     }
     std::ranges::move(found, std::back_inserter(predictions));
     if (options.on_progress) options.on_progress(static_cast<int64_t>(end), std::ssize(inputs));
@@ -171,10 +171,8 @@ std::vector<Sample> ImageClassification::samples(Model& model, const std::vector
   const auto rows = outputs(
       model, make_batch(n, [&](int64_t i) { return fitted(set.image(i), experiment().data.images); }));
   for (int64_t i = 0; i < n; ++i) {
-    Prediction prediction;
-    say(rows[i], problem(), labels(), prediction);
     result.push_back({.input = fmt::format("validation image {}", i + 1),
-                      .output = in_words(prediction),
+                      .output = in_words({.input = {}, .answer = answer_from(rows[i], problem(), labels())}),
                       .reference = set.label(i)});
   }
   return result;

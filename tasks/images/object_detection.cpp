@@ -256,7 +256,7 @@ Prediction ObjectDetection::predict_one(Model& model, const std::string& name,
   const auto& shown = input.shown.front();
   const ImageShape picture{.height = static_cast<int64_t>(shown.height),
                            .width = static_cast<int64_t>(shown.width)};
-  return {.input = name, .objects = labelled(objects, picture)};
+  return {.input = name, .answer = PredictedObjects{labelled(objects, picture)}};
 }
 
 std::vector<Prediction> ObjectDetection::predict(Model& model, const std::vector<std::string>& inputs,
@@ -284,7 +284,7 @@ std::string class_names(const std::vector<std::string>& names) {
 std::string likely_objects(const Prediction& prediction) {
   constexpr double likely = 0.5;
   std::vector<std::string> names;
-  for (const auto& object : *prediction.objects)
+  for (const auto& object : prediction.objects())
     if (object.score >= likely) names.push_back(object.label);
   return class_names(names);
 }
@@ -361,7 +361,7 @@ TaskType object_detection() {
   type.comparison = type.best_by.front();
   type.needs = VocabularyNeeds::labels_and_pixels;
   type.predicts_from = PredictionInput::image_file;
-  type.finds_objects = true;
+  type.predicts = PredictionKind::objects;
   type.unit = "image";
   type.make = make_object_detection;
   type.validate = validate_object_detection;

@@ -210,8 +210,7 @@ TaskType language_modeling() {
   type.comparison = {.key = "bits_per_byte", .label = "bits per byte"};
   type.lossy_comparison = {
       .key = "bits_per_decoded_byte", .label = "bits per decoded byte", .other_key = "bits_per_byte"};
-  type.has_lengths = true;
-  type.has_windows = true;
+  type.rows = BatchRows::windows_of_any_length;
   type.search = UsualSearch::sampling;
   type.make = make_language_modeling;
   type.validate = validate_language_modeling;

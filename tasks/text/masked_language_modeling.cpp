@@ -121,7 +121,7 @@ TaskType masked_language_modeling() {
   type.doc = "The hidden tokens of a text.";
   type.best_by = {{.key = "accuracy", .label = "accuracy", .better = Better::higher, .percent = true}};
   type.comparison = {.key = "loss", .label = "loss in nats per hidden token"};
-  type.has_windows = true;
+  type.rows = BatchRows::windows;
   type.make = make_masked_language_modeling;
   type.validate = validate_masked_language_modeling;
   type.purpose = [](const Experiment&, int64_t vocab_size) -> std::optional<ModelPurpose> {

@@ -109,7 +109,7 @@ std::vector<Prediction> TextClassifier::predict(Model& model, const std::vector<
       auto& prediction = predictions.emplace_back(Prediction{.input = inputs[i]});
       if (second) prediction.input += kBetweenPairs + *second;
       prediction.cut = length_with_specials(text) > length_limit();
-      say({}, problem(), labels(), prediction);
+      prediction.answer = answer_from({}, problem(), labels());
       if (text.text.empty() && (!text.second || text.second->empty())) continue;
       texts.push_back(std::move(text));
       origins.push_back(i);
@@ -119,7 +119,7 @@ std::vector<Prediction> TextClassifier::predict(Model& model, const std::vector<
   }
   const auto outputs = activated(class_scores(model, texts, options), problem());
   for (size_t i = 0; i < origins.size(); ++i)
-    say(outputs[static_cast<int64_t>(i)], problem(), labels(), predictions[origins[i]]);
+    predictions[origins[i]].answer = answer_from(outputs[static_cast<int64_t>(i)], problem(), labels());
   return predictions;
 }
 

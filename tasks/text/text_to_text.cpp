@@ -143,7 +143,7 @@ TaskType text_to_text() {
   type.lossy_comparison = {.key = "bits_per_decoded_byte",
                            .label = "bits per decoded byte of the target",
                            .other_key = "bits_per_byte"};
-  type.translates = true;
+  type.predicts = PredictionKind::answers;
   type.search = UsualSearch::beams;
   type.make = make_text_to_text;
   type.validate = validate_text_to_text;

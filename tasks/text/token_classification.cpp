@@ -209,8 +209,7 @@ std::vector<Prediction> TokenClassification::predict(Model& model, const std::ve
   predictions.reserve(inputs.size());  // `units` points into it
   for (const auto& input : inputs) {
     auto& prediction = predictions.emplace_back(Prediction{.input = input});
-    prediction.problem = problem();
-    auto& tokens = prediction.tokens.emplace();
+    auto& tokens = prediction.answer.emplace<PredictedTokens>(PredictedTokens{.problem = problem()}).tokens;
     const auto text = part_to_read(without_blanks_at_end(input), experiment().data.sequence_length);
     const auto unit = unit_of(text, configured_unit(), labels());
     AlignedTokens aligned;
@@ -273,7 +272,7 @@ std::vector<Sample> TokenClassification::samples(Model& model, const std::vector
   for (const auto& prediction : predict(model, shown, {})) {
     const auto unit = unit_of(prediction.input, configured_unit(), labels());
     Sample sample{.input = prediction.input, .output = {}};
-    for (const auto& token : *prediction.tokens) {
+    for (const auto& token : prediction.tokens()) {
       if (unit == LabelUnit::word && !sample.output.empty()) sample.output += ' ';
       sample.output += token.has_class() ? words_of_labels(token.labels) : std::string(kNotCounted);
     }
@@ -330,7 +329,7 @@ TaskType token_classification() {
   type.comparison = accuracy;
   type.needs = VocabularyNeeds::tokenizer_and_labels;
   type.predicts_from = PredictionInput::text;
-  type.labels_tokens = true;
+  type.predicts = PredictionKind::tokens;
   type.make = make_token_classification;
   type.validate = validate_token_classification;
   type.layout = [](const Experiment& experiment) {

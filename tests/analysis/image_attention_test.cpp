@@ -56,9 +56,9 @@ class GivenObjects final : public Task {
   }
   std::vector<Prediction> predict(Model&, const std::vector<std::string>& inputs,
                                   const PredictOptions&) override {
-    return {
-        {.input = inputs.front(),
-         .objects = {{{"cat", 0.9, {1, 2, 3, 4}, 1}, {"dog", 0.25, {5, 6, 7, 8}, 1}, {"cow", 0.1, {}, {}}}}}};
+    return {{.input = inputs.front(),
+             .answer = PredictedObjects{
+                 {{"cat", 0.9, {1, 2, 3, 4}, 1}, {"dog", 0.25, {5, 6, 7, 8}, 1}, {"cow", 0.1, {}, {}}}}}};
   }
 
  private:

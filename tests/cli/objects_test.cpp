@@ -52,9 +52,9 @@ class TwoObjects final : public Task {
       const auto shape = read_image(input, Follow::everything, 1).shape;
       const auto height = static_cast<double>(shape.height), width = static_cast<double>(shape.width);
       predictions.push_back({.input = input,
-                             .objects = {{{"above", 0.875, {0, 0, width / 3, height / 2}},
-                                          {"below", 0.625, {0, height / 2, width, height / 2}},
-                                          {"below", 0.25, {1, 1, 2, 2}}}}});
+                             .answer = PredictedObjects{{{"above", 0.875, {0, 0, width / 3, height / 2}},
+                                                         {"below", 0.625, {0, height / 2, width, height / 2}},
+                                                         {"below", 0.25, {1, 1, 2, 2}}}}});
     }
     return predictions;
   }
@@ -70,7 +70,7 @@ void register_two_objects() {
   if (task_types().find("two_objects")) return;
   TaskType type = task_types().at("image_classification");
   type.name = "two_objects";
-  type.finds_objects = true;
+  type.predicts = PredictionKind::objects;
   type.make = [make = type.make](const Experiment& experiment, Vocabulary vocabulary) {
     return std::make_unique<TwoObjects>(experiment, make(experiment, std::move(vocabulary)));
   };

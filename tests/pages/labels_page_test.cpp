@@ -12,8 +12,9 @@ namespace {
 
 TEST(LabelsPage, HasTheTextsAsJson) {
   Prediction prediction{.input = "M</script>"};
-  prediction.tokens = {{.token = "M", .labels = {{.label = "H", .probability = 0.876}}},
-                       {.token = "</script>", .labels = {{.label = "E", .probability = 0.5}}}};
+  prediction.answer =
+      PredictedTokens{{{.token = "M", .labels = {{.label = "H", .probability = 0.876}}},
+                       {.token = "</script>", .labels = {{.label = "E", .probability = 0.5}}}}};
   const auto page =
       labels_page("a < b", {{.prediction = prediction, .truth = {"H", "-"}}, {.prediction = prediction}});
   const auto data = data_of(page);

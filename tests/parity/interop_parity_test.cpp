@@ -50,7 +50,7 @@ class ForeignModels : public ReferenceTest, public ::testing::WithParamInterface
     constexpr double pixels = 0.2, close = 2e-3;
     const auto picture = directory().replace_extension(".png").string();
     const auto predictions = run.task().predict(run.model(), {picture});
-    const auto& objects = *predictions.front().objects;
+    const auto& objects = predictions.front().objects();
     const auto scores = reference.tensor("found_scores"), corners = reference.tensor("found_corners");
     ASSERT_EQ(std::ssize(objects), scores.numel());
     for (int64_t i = 0; i < scores.numel(); ++i) {
@@ -175,7 +175,7 @@ TEST_P(ForeignModels, PredictWhatTransformersPredicts) {
   const auto& labels = run.task().vocabulary().labels;
   ASSERT_EQ(std::ssize(predictions), expected.size(0));
   for (int64_t i = 0; i < expected.size(0); ++i) {
-    for (const auto& [label, probability] : predictions[static_cast<size_t>(i)].labels) {
+    for (const auto& [label, probability] : predictions[static_cast<size_t>(i)].labels()) {
       const auto number = std::ranges::find(labels, label) - labels.begin();
       EXPECT_NEAR(probability, expected[i][number].item<double>(), kTolerance)
           << texts[static_cast<size_t>(i)];

@@ -54,7 +54,7 @@ TEST(DetectionClasses, PredictedBoxesEndAtTheEdge) {
   world.dir().write("a.png", encode_png({.shape = {.channels = 1, .height = 16, .width = 20},
                                          .pixels = std::vector<uint8_t>(320, 7)}));
   const auto predictions = task->predict(*model, {world.path("a.png").string()});
-  for (const auto& object : *predictions.front().objects) {
+  for (const auto& object : predictions.front().objects()) {
     EXPECT_NEAR(object.box.x, 10, 0.1);
     EXPECT_NEAR(object.box.y, 8, 0.1);
     EXPECT_LE(object.box.x + object.box.width, 20);

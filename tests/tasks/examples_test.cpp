@@ -144,7 +144,7 @@ TEST_F(Examples, OfObjectsLearnBoxesThatDiffer) {
   EXPECT_LT(learn(experiment), 3);
   const auto run = Run::open(world_.path("run"));
   const auto found = run.task().predict(run.model(), {world_.path("own/images/0.png").string()});
-  const auto& objects = found.front().objects.value();
+  const auto& objects = found.front().objects();
   std::vector<double> centres;
   for (const auto& object : objects) centres.push_back(object.box.x + object.box.width / 2);
   const auto [left, right] = std::ranges::minmax(centres);

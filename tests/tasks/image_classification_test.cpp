@@ -51,9 +51,9 @@ TEST(ImageClassification, ARunLearnsAndPredicts) {
   int64_t n_right = 0;
   for (int64_t i = 0; i < images.size(); ++i) {
     const auto& prediction = predictions[static_cast<size_t>(i)];
-    n_right += prediction.labels.front().label == images.label(i);
+    n_right += prediction.labels().front().label == images.label(i);
     double sum = 0;
-    for (const auto& label : prediction.labels) sum += label.probability;
+    for (const auto& label : prediction.labels()) sum += label.probability;
     EXPECT_NEAR(sum, 1, 1e-9);
   }
   EXPECT_NEAR(static_cast<double>(n_right) / static_cast<double>(images.size()), metrics.at("accuracy"),
@@ -79,10 +79,10 @@ TEST(ImageClassification, ManyFilesArePredictedAsOneByOne) {
   for (size_t i = 0; i < files.size(); ++i) {
     EXPECT_EQ(predictions[i].input, files[i]);
     const auto alone = task->predict(*model, {files[i]}).front();
-    ASSERT_EQ(alone.labels.size(), predictions[i].labels.size());
-    for (size_t k = 0; k < alone.labels.size(); ++k) {
-      EXPECT_EQ(alone.labels[k].label, predictions[i].labels[k].label) << i;
-      EXPECT_NEAR(alone.labels[k].probability, predictions[i].labels[k].probability, 1e-5) << i;
+    ASSERT_EQ(alone.labels().size(), predictions[i].labels().size());
+    for (size_t k = 0; k < alone.labels().size(); ++k) {
+      EXPECT_EQ(alone.labels()[k].label, predictions[i].labels()[k].label) << i;
+      EXPECT_NEAR(alone.labels()[k].probability, predictions[i].labels()[k].probability, 1e-5) << i;
     }
   }
 }

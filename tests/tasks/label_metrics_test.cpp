@@ -62,11 +62,10 @@ TEST(LabelLoss, IsTheMeanOverTheLabelsOfEachRow) {
 }
 
 TEST(Answers, HaveAScoreWhereThereIsNoDistribution) {
-  Prediction one{.input = "a"}, several{.input = "b"}, numbers{.input = "c"}, nothing{.input = ""};
-  say(doubles({0.25}), Problem::multi_label, {"good"}, one);
-  say(doubles({0.5, 0.75}), Problem::multi_label, {"x", "y"}, several);
-  say(doubles({3, -1}), Problem::regression, {"x", "y"}, numbers);
-  say({}, Problem::regression, {"x"}, nothing);
+  const Prediction one{"a", answer_from(doubles({0.25}), Problem::multi_label, {"good"})},
+      several{"b", answer_from(doubles({0.5, 0.75}), Problem::multi_label, {"x", "y"})},
+      numbers{"c", answer_from(doubles({3, -1}), Problem::regression, {"x", "y"})},
+      nothing{"", answer_from({}, Problem::regression, {"x"})};
   EXPECT_EQ(to_json({one, several, numbers, nothing}),
             R"({"results":[{"input":"a","score":0.25},)"
             R"({"input":"b","labels":[{"label":"y","probability":0.75},{"label":"x","probability":0.5}]},)"

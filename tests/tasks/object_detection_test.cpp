@@ -32,7 +32,7 @@ TEST(ObjectDetection, ARunLearnsAndPredicts) {
   train(experiment, {.run_dir = world.path("run")});
   const zoo::Run run = zoo::Run::open(world.path("run"));
   EXPECT_THAT(run.labels(), ElementsAre("dark", "light"));
-  EXPECT_TRUE(task_type(experiment).finds_objects);
+  EXPECT_EQ(task_type(experiment).predicts, PredictionKind::objects);
 
   const auto untrained = initialized_model(experiment, run.task());
   const auto before = run.task().evaluate(*untrained, Split::train),
@@ -46,8 +46,7 @@ TEST(ObjectDetection, ARunLearnsAndPredicts) {
   for (int64_t i = 0; i < 10; ++i) {
     const auto predictions = run.task().predict(run.model(), {set.file(i).string()});
     ASSERT_EQ(predictions.size(), 1U);
-    ASSERT_TRUE(predictions.front().objects);
-    const auto& objects = *predictions.front().objects;
+    const auto& objects = predictions.front().objects();
     ASSERT_EQ(objects.size(), 5U);
     std::set<int64_t> queries;
     for (const auto& object : objects) queries.insert(object.query.value());
@@ -73,7 +72,7 @@ TEST(ObjectDetection, BoxesAreInPixelsOfThePicture) {
   const auto predictions =
       task->predict(*model, {world.path("small.png").string(), world.path("large.png").string()});
   for (size_t i = 0; i < 5; ++i) {
-    const auto &small = predictions[0].objects->at(i).box, &four_times = predictions[1].objects->at(i).box;
+    const auto &small = predictions[0].objects().at(i).box, &four_times = predictions[1].objects().at(i).box;
     EXPECT_NEAR(4 * small.x, four_times.x, 1e-3);
     EXPECT_NEAR(4 * small.height, four_times.height, 1e-3);
   }

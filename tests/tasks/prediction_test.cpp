@@ -51,7 +51,7 @@ struct Classifier {
 };
 
 double probability_of(const Prediction& prediction, const std::string& label) {
-  return std::ranges::find(prediction.labels, label, &LabelProbability::label)->probability;
+  return std::ranges::find(prediction.labels(), label, &LabelProbability::label)->probability;
 }
 
 /// log p(answer, eos | text) for every label, with all tokens of one pair at once.
@@ -102,8 +102,7 @@ TEST(Prediction, IsTheSoftmaxOfWhatTheModelSays) {
     ASSERT_THAT(predictions, SizeIs(3));
     for (size_t i = 0; i < texts.size(); ++i) {
       const auto& prediction = predictions[i];
-      const auto& labels = prediction.labels;
-      EXPECT_FALSE(prediction.objects);
+      const auto& labels = prediction.labels();
       EXPECT_EQ(prediction.input, texts[i]);
       EXPECT_FALSE(prediction.cut);
       ASSERT_THAT(labels, SizeIs(3));
@@ -144,7 +143,7 @@ TEST(Prediction, OfManyTextsIsAsOneByOne) {
     EXPECT_EQ(progress.back(), 300);
     for (size_t i = 0; i < texts.size(); i += 13) {
       const auto alone = classifier.task->predict(*classifier.model, {texts[i]}).front();
-      for (const auto& [label, probability] : alone.labels)
+      for (const auto& [label, probability] : alone.labels())
         EXPECT_NEAR(probability_of(together[i], label), probability, 1e-5) << i;
     }
   }
@@ -163,16 +162,16 @@ TEST(Prediction, ReadsATextAsTrainingDoes) {
     EXPECT_TRUE(predictions[1].cut);
     EXPECT_TRUE(predictions[2].cut) << "blanks at the end are a part of the text";
     for (const size_t i : {1, 2}) {
-      for (const auto& [label, probability] : predictions[0].labels)
+      for (const auto& [label, probability] : predictions[0].labels())
         EXPECT_NEAR(probability_of(predictions[i], label), probability, 1e-6) << i;
     }
-    EXPECT_THAT(predictions[3].labels, IsEmpty()) << "nothing to classify";
+    EXPECT_THAT(predictions[3].labels(), IsEmpty()) << "nothing to classify";
     for (const size_t i : {3, 4, 5, 6}) EXPECT_FALSE(predictions[i].cut);
     const auto alone = classifier.task->predict(*classifier.model, {"s"}).front();
     for (const size_t i : {4, 5, 6}) {
-      ASSERT_THAT(predictions[i].labels, Not(IsEmpty()));
+      ASSERT_THAT(predictions[i].labels(), Not(IsEmpty()));
       if (family == "encoder_decoder") continue;  // its answers are sure, whatever the text is
-      for (const auto& [label, probability] : alone.labels)
+      for (const auto& [label, probability] : alone.labels())
         EXPECT_GT(std::abs(probability_of(predictions[i], label) - probability), 1e-5) << i;
     }
     EXPECT_THAT(classifier.task->predict(*classifier.model, {}), IsEmpty());
@@ -191,7 +190,7 @@ TEST(Prediction, DoesNotReadToTheEndOfAHugeText) {
   huge += "\xFF";
   const auto prediction = classifier.task->predict(*classifier.model, {huge}).front();
   EXPECT_TRUE(prediction.cut);
-  EXPECT_EQ(prediction.labels.front().label, expected.labels.front().label);
+  EXPECT_EQ(prediction.labels().front().label, expected.labels().front().label);
 
   std::string wide;
   while (wide.size() < (size_t{1} << 20) + 9) wide += "\u20AC";
@@ -211,7 +210,7 @@ TEST(Prediction, IsWhatAnEvaluationCounts) {
     const auto predictions = classifier.task->predict(*classifier.model, rows.texts);
     double right = 0;
     for (size_t i = 0; i < rows.texts.size(); ++i)
-      right += predictions[i].labels.front().label == rows.labels[i];
+      right += predictions[i].labels().front().label == rows.labels[i];
     EXPECT_GT(std::ranges::count(predictions, true, &Prediction::cut), 10);
     EXPECT_GT(right, 10.0);
     const auto metrics = classifier.task->evaluate(*classifier.model, Split::test);
@@ -244,7 +243,8 @@ TEST(Prediction, IsNotForEveryTask) {
 
 TEST(Prediction, IsPrintedWithTheLikeliestLabels) {
   const std::vector<Prediction> predictions = {
-      {.input = "a \"film\"", .labels = {{"good\x1B[1m", 0.75}, {"bad one", 0.25}}}, {.input = ""}};
+      {.input = "a \"film\"", .answer = PredictedLabels{{{"good\x1B[1m", 0.75}, {"bad one", 0.25}}}},
+      {.input = ""}};
   EXPECT_EQ(to_text(predictions), "good\\x1b[1m\t0.7500\tbad one\t0.2500\n\n");
   EXPECT_EQ(to_text(predictions, 1), "good\\x1b[1m\t0.7500\n\n");
   const auto all = nlohmann::json::parse(to_json(predictions));
@@ -255,11 +255,12 @@ TEST(Prediction, IsPrintedWithTheLikeliestLabels) {
 }
 
 TEST(Prediction, OfObjectsIsALineForEach) {
-  std::vector<Prediction> predictions = {{.input = "a\tb.png",
-                                          .objects = {{{"cat", 0.9, {1.004, 2.006, 30, 1.0 / 3}},
-                                                       {"big\x1B dog", 0.5, {0, 0, 4, 5}},
-                                                       {"cat", 0.125, {0, 0, 1, 1}}}}},
-                                         {.input = "none.png", .objects = std::vector<LabelledBox>{}}};
+  std::vector<Prediction> predictions = {
+      {.input = "a\tb.png",
+       .answer = PredictedObjects{{{"cat", 0.9, {1.004, 2.006, 30, 1.0 / 3}},
+                                   {"big\x1B dog", 0.5, {0, 0, 4, 5}},
+                                   {"cat", 0.125, {0, 0, 1, 1}}}}},
+      {.input = "none.png", .answer = PredictedObjects{}}};
   EXPECT_EQ(to_text(predictions, 2),
             "a\\tb.png\tcat\t0.9000\t1.00\t2.01\t30.00\t0.33\n"
             "a\\tb.png\tbig\\x1b dog\t0.5000\t0.00\t0.00\t4.00\t5.00\n");
@@ -272,10 +273,10 @@ TEST(Prediction, OfObjectsIsALineForEach) {
             nlohmann::json({{"input", "none.png"}, {"objects", nlohmann::json::array()}}));
 
   keep_best_objects(predictions, 0.5);
-  EXPECT_THAT(*predictions[0].objects, SizeIs(2)) << "a score of 0.5 is not below 0.5";
+  EXPECT_THAT(predictions[0].objects(), SizeIs(2)) << "a score of 0.5 is not below 0.5";
   keep_best_objects(predictions, 0, 1);
-  ASSERT_THAT(*predictions[0].objects, SizeIs(1));
-  EXPECT_EQ(predictions[0].objects->front().score, 0.9);
+  ASSERT_THAT(predictions[0].objects(), SizeIs(1));
+  EXPECT_EQ(predictions[0].objects().front().score, 0.9);
 }
 
 }  // namespace

@@ -67,7 +67,7 @@ TEST(SpeechRecognition, ARunWithCtcLearnsAndPredicts) {
   for (const auto& recording : read_recordings(experiment.data, Split::valid)) {
     const auto predictions = run.task().predict(run.model(), {recording.file.string()});
     ASSERT_EQ(predictions.size(), 1U);
-    words += word_edits(recording.text, predictions.front().text.value());
+    words += word_edits(recording.text, predictions.front().transcript());
   }
   EXPECT_EQ(words.rate(), metrics.at("wer"));
   const auto samples = run.task().samples(run.model());
@@ -87,12 +87,12 @@ TEST(SpeechRecognition, ARunWithADecoderLearns) {
   const auto metrics = run.task().evaluate(run.model(), Split::train);
   EXPECT_LT(metrics.at("loss"), 0.8);
   const auto recording = read_recordings(experiment.data, Split::valid).front();
-  const auto text = run.task().predict(run.model(), {recording.file.string()}).front().text;
-  EXPECT_THAT(text.value(), AnyOf(HasSubstr("low"), HasSubstr("high")));
+  const auto text = run.task().predict(run.model(), {recording.file.string()}).front().transcript();
+  EXPECT_THAT(text, AnyOf(HasSubstr("low"), HasSubstr("high")));
 }
 
 TEST(SpeechRecognition, PredictionsAreJsonAndLines) {
-  const std::vector<Prediction> predictions{{.input = "a.wav", .text = "one\ttwo"}};
+  const std::vector<Prediction> predictions{{.input = "a.wav", .answer = Transcript{"one\ttwo"}}};
   EXPECT_EQ(to_json(predictions), R"({"results":[{"input":"a.wav","text":"one\ttwo"}]})");
   EXPECT_EQ(to_text(predictions), "one\\ttwo\n");
   EXPECT_EQ(to_text(predictions, kEveryLabel, InputColumn::first), "a.wav\tone\\ttwo\n");

@@ -123,10 +123,10 @@ TEST_P(TokenTask, MetricsAreThoseOfThePredictions) {
     std::istringstream labels(TinyWorld::sky_labels(text)), words(text);
     std::vector<std::string> expected;
     for (std::string label; labels >> label;) expected.push_back(label);
-    ASSERT_THAT(*prediction.tokens, SizeIs(expected.size())) << text;
+    ASSERT_THAT(prediction.tokens(), SizeIs(expected.size())) << text;
     Labels guesses, answers;
     for (size_t i = 0; i < expected.size(); ++i) {
-      const auto& token = (*prediction.tokens)[i];
+      const auto& token = prediction.tokens()[i];
       std::string word;
       words >> word;
       EXPECT_EQ(token.token, word);
@@ -156,21 +156,20 @@ TEST_P(TokenTask, PredictionsDoNotDependOnTheirCompany) {
   ASSERT_THAT(together, SizeIs(inputs.size()));
   for (size_t i = 0; i < inputs.size(); ++i) {
     EXPECT_EQ(together[i].input, inputs[i]);
-    EXPECT_THAT(together[i].labels, IsEmpty());
     const auto alone = task->predict(*model, {inputs[i]}, {}).front();
-    ASSERT_EQ(alone.tokens->size(), together[i].tokens->size());
-    for (size_t j = 0; j < alone.tokens->size(); ++j) {
-      const auto &a = (*alone.tokens)[j], &b = (*together[i].tokens)[j];
+    ASSERT_EQ(alone.tokens().size(), together[i].tokens().size());
+    for (size_t j = 0; j < alone.tokens().size(); ++j) {
+      const auto &a = alone.tokens()[j], &b = together[i].tokens()[j];
       EXPECT_EQ(a.token, b.token);
       EXPECT_EQ(a.labels.front().label, b.labels.front().label);
       EXPECT_NEAR(a.labels.front().probability, b.labels.front().probability, 1e-5);
     }
   }
-  EXPECT_THAT(*together[1].tokens, IsEmpty());
-  EXPECT_THAT(*together[3].tokens, SizeIs(3));
+  EXPECT_THAT(together[1].tokens(), IsEmpty());
+  EXPECT_THAT(together[3].tokens(), SizeIs(3));
   EXPECT_FALSE(together[0].cut);
   EXPECT_TRUE(together[2].cut);
-  EXPECT_LT(together[2].tokens->size(), 7U);
+  EXPECT_LT(together[2].tokens().size(), 7U);
 }
 
 // LibTorch's own cross-entropy ignores -100, as transformers' models for token classification do.

@@ -141,7 +141,7 @@ TEST_F(ToldObjects, ArePredictedInPixels) {
   const auto predictions = task_->predict(detector, {file, file});
   ASSERT_EQ(predictions.size(), 2U);
   for (const auto& prediction : predictions) {
-    const auto& objects = prediction.objects.value();
+    const auto& objects = prediction.objects();
     ASSERT_EQ(objects.size(), 2U);
     const auto& [label, score, box, query] = objects[0];
     EXPECT_EQ(label, "b");

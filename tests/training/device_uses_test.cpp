@@ -98,11 +98,14 @@ TEST_P(UsesOnAGpu, PredictsAsTheProcessorDoes) {
                found = there.task().predict(there.model(), kPrompts);
     ASSERT_EQ(found.size(), wanted.size());
     for (size_t i = 0; i < found.size(); ++i) {
-      ASSERT_EQ(found[i].labels.size(), wanted[i].labels.size());
-      for (size_t j = 0; j < found[i].labels.size(); ++j)
-        EXPECT_NEAR(found[i].labels[j].probability, wanted[i].labels[j].probability, 1e-3);
-      EXPECT_EQ(found[i].tokens ? found[i].tokens->size() : 0,
-                wanted[i].tokens ? wanted[i].tokens->size() : 0);
+      ASSERT_EQ(found[i].answer.index(), wanted[i].answer.index());
+      if (task == "token_classification") {
+        EXPECT_EQ(found[i].tokens().size(), wanted[i].tokens().size());
+        continue;
+      }
+      ASSERT_EQ(found[i].labels().size(), wanted[i].labels().size());
+      for (size_t j = 0; j < found[i].labels().size(); ++j)
+        EXPECT_NEAR(found[i].labels()[j].probability, wanted[i].labels()[j].probability, 1e-3);
     }
   }
 }
