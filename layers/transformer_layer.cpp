@@ -20,14 +20,19 @@ TransformerLayerImpl::TransformerLayerImpl(const TransformerLayerOptions& option
   self_attention = register_module("self_attention", options.self_attention()());
   if (options.cross_attention())
     cross_attention = register_module("cross_attention", Attention(*options.cross_attention()));
-  feed_forward = register_module("feed_forward", FeedForward(options.feed_forward()));
+  if (options.experts())
+    experts = register_module("experts", Experts(*options.experts()));
+  else
+    feed_forward = register_module("feed_forward", FeedForward(options.feed_forward()));
   residual = register_module("residual", Residual(options.residual()));
 }
 
 torch::Tensor TransformerLayerImpl::forward(const torch::Tensor& x, const LayerContext& context) {
   const auto attend = [&](const torch::Tensor& h) { return self_attention->forward(h, context.self); };
   const auto cross_attend = [&](const torch::Tensor& h) { return cross_attention(h, context.cross); };
-  const auto transform = [&](const torch::Tensor& h) { return feed_forward(h); };
+  const auto transform = [&](const torch::Tensor& h) {
+    return experts ? experts(h, context.self.mask.ends()) : feed_forward(h);
+  };
   if (cross_attention) return residual(x, {attend, cross_attend, transform});
   return residual(x, {attend, transform});
 }
@@ -45,7 +50,10 @@ void count_transformer_layer(CostAccount& account, const std::string& name,
   if (options.cross_attention())
     count_attention(account, account.path(name, "cross_attention"), "cross-attention",
                     *options.cross_attention(), shape);
-  count_feed_forward(account, account.path(name, "feed_forward"), options.feed_forward(), n_tokens);
+  if (options.experts())
+    count_experts(account, account.path(name, "experts"), *options.experts(), n_tokens);
+  else
+    count_feed_forward(account, account.path(name, "feed_forward"), options.feed_forward(), n_tokens);
   count_residual(account, account.path(name, "residual"), options.residual(), n_tokens);
 }
 

@@ -9,6 +9,7 @@
 
 #include "layers/attention/attention.h"
 #include "layers/attention/mixer.h"
+#include "layers/experts.h"
 #include "layers/feed_forward.h"
 #include "layers/residual.h"
 
@@ -29,6 +30,8 @@ struct TransformerLayerOptions {
   TORCH_ARG(MakeMixer, self_attention);
   TORCH_ARG(FeedForwardOptions, feed_forward);
   TORCH_ARG(NormOptions, norm);
+  /// In place of the feed-forward network; absent: that network.
+  TORCH_ARG(std::optional<ExpertsOptions>, experts) = std::nullopt;
   /// Absent: an encoder layer, or a layer of a decoder without encoder.
   TORCH_ARG(std::optional<AttentionOptions>, cross_attention) = std::nullopt;
   TORCH_ARG(NormPlacement, norm_placement) = NormPlacement::pre;
@@ -59,7 +62,8 @@ class TransformerLayerImpl : public Cloneable<TransformerLayerImpl> {
   TransformerLayerOptions options;
   std::shared_ptr<MixerImpl> self_attention;
   Attention cross_attention{nullptr};
-  FeedForward feed_forward{nullptr};
+  FeedForward feed_forward{nullptr};  // this or experts
+  Experts experts{nullptr};
   Residual residual{nullptr};
 };
 

@@ -31,7 +31,7 @@ std::vector<Target> targets_of(const torch::nn::Module& model) {
     const auto parent = item.key().substr(0, item.key().rfind('.') + 1);
     for (size_t i = 0; i < parts.size(); ++i) {
       const bool is_alone = parts.size() == 1;
-      targets.push_back({is_alone ? item.key() : parent + std::string(parts[i].name), map, i});
+      targets.push_back({is_alone ? item.key() : parent + parts[i].name, map, i});
     }
   }
   return targets;

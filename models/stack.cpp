@@ -82,6 +82,24 @@ FeedForwardOptions feed_forward_options(const ModelConfig& config) {
       .gate(config.gate);
 }
 
+ExpertsOptions experts_options(const ModelConfig& config, const ExpertsConfig& experts) {
+  const auto network = [&](int64_t d_ff) { return feed_forward_options(config).d_ff(d_ff); };
+  auto options = ExpertsOptions(network(experts.d_ff.value_or(config.feed_forward_width())), experts.count,
+                                experts.active)
+                     .router(experts.router)
+                     .normalize(experts.normalize)
+                     .scale(experts.scale)
+                     .choice_bias(experts.choice_bias)
+                     .groups(experts.groups)
+                     .active_groups(experts.active_groups)
+                     .group_score(experts.group_score)
+                     .shared_gate(experts.shared_gate)
+                     .balance(experts.balance)
+                     .z_loss(experts.z_loss);
+  if (experts.shared_d_ff) options.shared(network(*experts.shared_d_ff));
+  return options;
+}
+
 int64_t n_layers_of(const ModelConfig& config, StackRole role) {
   return role == StackRole::decoder_with_memory ? config.decoder_layers() : config.n_layers;
 }
@@ -106,6 +124,8 @@ TransformerLayerOptions layer_options(const ModelConfig& config, StackRole role,
           .dropout(config.dropout)
           .layer_scale(config.layer_scale)
           .stochastic_depth(stochastic_depth(config, role, layer));
+  if (config.experts && config.experts->in_layer(layer))
+    options.experts(experts_options(config, *config.experts));
   if (role == StackRole::decoder_with_memory) options.cross_attention(cross_attention_options(config));
   return options;
 }
@@ -238,7 +258,6 @@ void count_stack(CostAccount& account, const std::string& name, const ModelConfi
   if (config.position == Position::t5)
     count_table(account, account.path(name, "position_bias.buckets"), config.relative_buckets,
                 config.n_heads);
-  const auto options = layer_options(config, role, 0);  // of all layers, except for their mixers
   for (int64_t i = 0; i < n_layers_of(config, role); ++i) {
     const auto layer = account.path(name, "layers", i);
     const MixerPlace place{.model = config, .role = role, .layer = i};
@@ -246,7 +265,7 @@ void count_stack(CostAccount& account, const std::string& name, const ModelConfi
         .at(place.selection())
         .count(account, account.path(layer, "self_attention"), place,
                {.batch_size = shape.batch_size, .n_queries = shape.n_queries, .n_keys = shape.n_queries});
-    count_transformer_layer(account, layer, options, shape);
+    count_transformer_layer(account, layer, layer_options(config, role, i), shape);
   }
   if (wants_final_norm(config.norm_placement))
     count_norms(account, account.path(name, "final_norm"), norm_options(config, config.d_model), 1,

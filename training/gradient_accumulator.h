@@ -92,6 +92,7 @@ class GradientAccumulator {
   std::shared_ptr<const Objective> objective_;
   GradientOptions options_;
   std::vector<torch::Tensor> parameters_;
+  std::vector<std::shared_ptr<ExpertsImpl>> experts_;  // whose losses of balance have the weight of targets
   int64_t parameter_bytes_ = 0;
   const ProcessGroup* processes_ = nullptr;  // null = a process alone
   std::unique_ptr<GradientReducer> reducer_;

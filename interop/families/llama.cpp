@@ -83,9 +83,6 @@ TensorRules llama_like_rules(const Experiment& experiment) {
   return rules;
 }
 
-namespace {
-
-/// The keys of Llama, Mistral and Qwen: those of read_llama_like() and some more.
 void read_silu_decoder(ForeignConfig& from, const LlamaDefaults& defaults, Experiment& to) {
   read_llama_like(from, defaults, to);
   to.model.activation = read_gated_activation(from, "hidden_act", "silu");
@@ -95,6 +92,15 @@ void write_silu_decoder(const Experiment& from, nlohmann::json& to) {
   write_llama_like(from, to);
   to["hidden_act"] = foreign_name(from.model.activation);
 }
+
+TensorRules llama_rules(const Experiment& experiment) {
+  auto rules = llama_like_rules(experiment);
+  rules.module("decoder.layers.{}.residual.feed_forward_norm", "model.layers.{}.post_attention_layernorm");
+  rules.module("head.classifier", "score");
+  return rules;
+}
+
+namespace {
 
 void read_llama(ForeignConfig& from, Experiment& to) {
   read_silu_decoder(from, {}, to);
@@ -180,13 +186,6 @@ void write_qwen3(const Experiment& from, nlohmann::json& to) {
   to["head_dim"] = from.model.head_width();
   to["attention_bias"] = from.model.qkv_bias.value_or(from.model.bias);
   write_qwen_windows(from, to);
-}
-
-TensorRules llama_rules(const Experiment& experiment) {
-  auto rules = llama_like_rules(experiment);
-  rules.module("decoder.layers.{}.residual.feed_forward_norm", "model.layers.{}.post_attention_layernorm");
-  rules.module("head.classifier", "score");
-  return rules;
 }
 
 }  // namespace

@@ -25,4 +25,10 @@ void write_llama_like(const Experiment& from, nlohmann::json& to);
 /// All but the norm before the feed-forward network, which has another name in each family, and other heads.
 TensorRules llama_like_rules(const Experiment& experiment);
 
+/// Llama, Mistral, Qwen and their mixtures of experts: the keys and tensors above, a gated activation and the
+/// norm before the feed-forward network.
+void read_silu_decoder(ForeignConfig& from, const LlamaDefaults& defaults, Experiment& to);
+void write_silu_decoder(const Experiment& from, nlohmann::json& to);
+TensorRules llama_rules(const Experiment& experiment);
+
 }  // namespace zoo

@@ -54,6 +54,27 @@ std::vector<torch::Tensor> LinearImpl::forward_parts(const torch::Tensor& x) con
   return forward(x).split_with_sizes(sizes, -1);
 }
 
+torch::Tensor LinearImpl::forward_groups(const torch::Tensor& x, const std::vector<int64_t>& counts) const {
+  TORCH_CHECK(counts.size() == options.parts().size(), "each part has a number of rows");
+  const int64_t width = options.parts().front().n_outputs;
+  // The gradients of all parts are joined once, where those of narrow views would each be as large as all.
+  std::vector<torch::Tensor> weights, biases;
+  const bool recorded = torch::GradMode::is_enabled() && adapters_.empty() &&
+                        matrix().format() == WeightFormat::fp32 && matrix().parameter().requires_grad();
+  if (recorded) weights = matrix().parameter().unflatten(0, {-1, width}).unbind();
+  if (recorded && bias.defined()) biases = bias.unflatten(0, {-1, width}).unbind();
+  std::vector<torch::Tensor> outputs;
+  int64_t first = 0;
+  for (size_t i = 0; i < counts.size(); ++i) {
+    if (counts[i] == 0) continue;
+    const auto rows = x.narrow(0, first, counts[i]);
+    first += counts[i];
+    outputs.push_back(recorded ? zoo::linear(rows, weights[i], biases.empty() ? torch::Tensor() : biases[i])
+                               : forward_some(rows, {.first = i, .count = 1}));
+  }
+  return outputs.empty() ? x.new_empty({0, width}) : torch::cat(outputs);
+}
+
 const LinearImpl::Adapter* LinearImpl::adapter_of(size_t part) const {
   const auto found = std::ranges::find(adapters_, part, &Adapter::part);
   return found == adapters_.end() ? nullptr : &*found;
@@ -77,7 +98,7 @@ std::vector<torch::Tensor> LinearImpl::adapted_parts(const torch::Tensor& x, con
 }
 
 std::string LinearImpl::adapter_suffix(size_t part) const {
-  return options.parts().size() == 1 ? "" : "_" + std::string(options.parts()[part].name);
+  return options.parts().size() == 1 ? "" : "_" + options.parts()[part].name;
 }
 
 void LinearImpl::add_adapter(size_t part, const AdapterOptions& adapter) {

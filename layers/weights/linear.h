@@ -8,7 +8,6 @@
 // B begins as zero, so the map does not change at first.
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include <torch/nn/pimpl.h>
@@ -24,7 +23,7 @@ struct LinearPart {
   int64_t n_outputs;
   WeightUse use = WeightUse::hidden;
   /// Its name among several parts, such as "q".
-  std::string_view name = {};
+  std::string name = {};
 };
 
 struct AdapterOptions {
@@ -60,6 +59,10 @@ class LinearImpl : public Cloneable<LinearImpl, MatrixModule> {
   torch::Tensor forward_some(const torch::Tensor& x, const LinearParts& parts) const;
   /// The outputs of all parts separately, as views of (…, O).
   std::vector<torch::Tensor> forward_parts(const torch::Tensor& x) const;
+  /// Each part reads rows of its own. x (N, I): the first counts[0] rows are those of the first part, and so
+  /// on; all parts have O' outputs. Returns (N, O'). The matrices of parts without rows are not read, unless
+  /// gradients are recorded.
+  torch::Tensor forward_groups(const torch::Tensor& x, const std::vector<int64_t>& counts) const;
 
   /// Gives a part, which has none yet, an adapter: the parameters lora_a (r, I), drawn as in torch.nn.Linear,
   /// and lora_b (O, r), zeros. With several parts their names end in "_NAME" of the part.

@@ -1,5 +1,6 @@
 #include "models/config/model_config.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -33,10 +34,68 @@ void describe(ConfigVisitor& v, RotaryConfig& c) {
           Limits::positive());
 }
 
+bool ExpertsConfig::in_layer(int64_t layer) const {
+  return layer >= first_dense && (layer - first_dense + 1) % every == 0 &&
+         std::ranges::find(dense_layers, layer) == dense_layers.end();
+}
+
+void describe(ConfigVisitor& v, ExpertsConfig& c) {
+  constexpr double most = 1 << 12;
+  v.field("count", c.count, "Networks in a layer (E).", Limits::between(1, most));
+  v.field("active", c.active, "Those that work for a token.", Limits::between(1, most));
+  v.field("d_ff", c.d_ff, "Inner width of an expert; default model.d_ff.", Limits::between(1, 1 << 20));
+  v.field("shared_d_ff", c.shared_d_ff,
+          "Inner width of a network that works for every token; default: there is none.",
+          Limits::between(1, 1 << 20));
+  v.field("shared_gate", c.shared_gate, "The shared network's output is times a sigmoid (Qwen2).");
+  v.field(
+      "router", c.router,
+      "How scores become weights: softmax over all experts, softmax over the chosen ones, or a sigmoid of "
+      "each.");
+  v.field("normalize", c.normalize, "The weights of a token's experts are divided by their sum.");
+  v.field("scale", c.scale, "Factor on the weights.", Limits::positive());
+  v.field("choice_bias", c.choice_bias,
+          "Each expert has a number that is added to its score for the choice alone (DeepSeek V3). Training "
+          "leaves it as it is.");
+  v.field("groups", c.groups, "Groups of neighbouring experts.", Limits::between(1, most));
+  v.field("active_groups", c.active_groups, "A token's experts are chosen from the best groups only.",
+          Limits::between(1, most));
+  v.field("group_score", c.group_score, "A group is as good as its best expert, or as its two best.");
+  v.field("balance", c.balance,
+          "Training: factor on the loss of balance of each row, which spreads tokens over experts.",
+          Limits::at_least(0));
+  v.field("z_loss", c.z_loss,
+          "Training: factor on (log of the sum of exp scores)², which keeps scores small.",
+          Limits::at_least(0));
+  v.field("first_dense", c.first_dense, "The first layers, which have one feed-forward network.",
+          Limits::between(0, most));
+  v.field("every", c.every, "After these, every n-th layer has experts.", Limits::between(1, most));
+  v.field("dense_layers", c.dense_layers, "Further layers with one network, counted from 0.",
+          Limits::between(0, most));
+}
+
+void validate(const ExpertsConfig& c, const Complain& complain) {
+  if (c.active > c.count)
+    complain("active", fmt::format("{} of {} experts cannot work for a token", c.active, c.count));
+  if (c.count % c.groups != 0)
+    complain("groups", fmt::format("{} experts are not a multiple of {} groups", c.count, c.groups));
+  else if (c.active_groups > c.groups)
+    complain("active_groups", fmt::format("is more than there are groups, {}", c.groups));
+  else if (c.active > c.active_groups * (c.count / c.groups))
+    complain("active", "is more than the experts of the groups that are chosen");
+  else if (c.group_score == GroupScore::top_two && c.count / c.groups < 2)
+    complain("group_score", "top_two needs groups of at least two experts");
+  if (c.router == Router::softmax_after_top_k && c.normalize)
+    complain("normalize",
+             "has no effect on router softmax_after_top_k, whose weights sum to 1: set it to false");
+  if (c.shared_gate && !c.shared_d_ff) complain("shared_gate", "needs shared_d_ff");
+}
+
 ModelConfig resolved(ModelConfig config) {
   config.n_kv_heads = config.kv_heads();
   config.head_dim = config.head_width();
   config.d_ff = config.feed_forward_width();
+  if (config.experts) config.experts->d_ff = config.experts->d_ff.value_or(*config.d_ff);
   config.n_decoder_layers = config.decoder_layers();
   config.key_bias = config.has_key_bias();
   for (auto* const bias : {&config.qkv_bias, &config.out_bias, &config.ff_bias})

@@ -14,6 +14,7 @@
 #include "layers/attention/attention.h"
 #include "layers/attention/positions.h"
 #include "layers/attention/rotary.h"
+#include "layers/experts.h"
 #include "layers/feed_forward.h"
 #include "layers/residual.h"
 #include "layers/weights/norm.h"
@@ -84,6 +85,29 @@ struct RotaryConfig {
 };
 void describe(ConfigVisitor& v, RotaryConfig& c);
 
+/// `model.experts:`, see ExpertsOptions.
+struct ExpertsConfig {
+  int64_t count = 8;
+  int64_t active = 2;
+  std::optional<int64_t> d_ff = {};         // of an expert; default model.d_ff
+  std::optional<int64_t> shared_d_ff = {};  // of the network for every token; default: none
+  bool shared_gate = false;
+  Router router = Router::softmax;
+  bool normalize = true;
+  double scale = 1;
+  bool choice_bias = false;
+  int64_t groups = 1, active_groups = 1;
+  GroupScore group_score = GroupScore::max;
+  double balance = 0.01, z_loss = 0;
+  /// The layers with experts: every `every`-th one, counted from the end of the first `first_dense` ones.
+  int64_t first_dense = 0, every = 1;
+  std::vector<int64_t> dense_layers = {};  // further layers without experts
+
+  bool in_layer(int64_t layer) const;
+};
+void describe(ConfigVisitor& v, ExpertsConfig& c);
+void validate(const ExpertsConfig& c, const Complain& complain);
+
 struct ModelConfig {
   FamilySelection architecture = Architecture::decoder;
   std::optional<int64_t> vocab_size;  // default: the tokenizer's
@@ -91,9 +115,10 @@ struct ModelConfig {
   int64_t n_layers = 6;
   std::optional<int64_t> n_decoder_layers;  // encoder_decoder, detr, whisper: default n_layers
   int64_t n_heads = 8;
-  std::optional<int64_t> n_kv_heads;  // default n_heads
-  std::optional<int64_t> head_dim;    // default d_model / n_heads
-  std::optional<int64_t> d_ff;        // default 4·d_model
+  std::optional<int64_t> n_kv_heads;     // default n_heads
+  std::optional<int64_t> head_dim;       // default d_model / n_heads
+  std::optional<int64_t> d_ff;           // default 4·d_model
+  std::optional<ExpertsConfig> experts;  // default: one feed-forward network a layer
   Activation activation = Activation::gelu;
   GateProjection gate = GateProjection::separate;
   NormKind norm = NormKind::layer_norm;

@@ -62,6 +62,8 @@ void describe(ConfigVisitor& v, ModelConfig& c) {
           Limits::between(1, kWidest));
   v.field("d_ff", c.d_ff, "Inner width of the feed-forward (F); default 4 d_model.",
           Limits::between(1, kWidest));
+  v.field("experts", c.experts,
+          "A mixture of experts in place of each feed-forward network; default: there is none.");
   v.field("activation", c.activation, "Activation of the feed-forward; the ...glu are gated.");
   v.field("gate", c.gate, "Gate and up projections as two matrices or stacked in one.");
   v.field("norm", c.norm, "Kind of normalisation.");
@@ -199,6 +201,7 @@ void validate(const ModelConfig& c, const Complain& complain) {
       complain("rotary.high_frequency_factor", "must be greater than low_frequency_factor");
     }
   }
+  if (c.experts) validate(*c.experts, complain_under("experts", complain));
   if (c.position_offset > 0 && (c.position != Position::learned || shape == FamilyShape::other))
     complain("position_offset", "is for tables of learned positions of tokens: leave it out");
   if (c.sinusoid_layout != SinusoidLayout::interleaved &&

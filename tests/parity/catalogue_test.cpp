@@ -34,6 +34,13 @@ TEST(Catalogue, Decoders) {
   EXPECT_EQ(parameters("gemma3-1b", purpose), 999'885'952);
 }
 
+TEST(Catalogue, MixturesOfExperts) {
+  const ModelPurpose purpose{.head = HeadKind::language_modeling};
+  EXPECT_EQ(parameters("mixtral-8x7b", purpose), 46'702'792'704);
+  EXPECT_EQ(parameters("qwen1.5-moe-a2.7b", purpose), 14'315'784'192);
+  EXPECT_EQ(parameters("qwen3-30b-a3b", purpose), 30'532'122'624);
+}
+
 TEST(Catalogue, Encoders) {
   const ModelPurpose fill{.head = HeadKind::masked_language_modeling};
   EXPECT_EQ(parameters("bert-base", fill), 109'514'298);

@@ -263,6 +263,32 @@ add("Qwen3ForCausalLM", QWEN3, {
     "Qwen/Qwen3-32B": llama(5120, 64, 64, 8, 25600),
 })  # fmt: skip
 
+MIXTRAL = {
+    "model_type": "mixtral", "vocab_size": 32000, "rms_norm_eps": 1e-5, "rope_theta": 1000000.0, "hidden_act": "silu",
+    "tie_word_embeddings": False, "attention_dropout": 0.0, "sliding_window": None, "num_local_experts": 8,
+    "num_experts_per_tok": 2, "output_router_logits": False, "router_aux_loss_coef": 0.001, "bos_token_id": 1,
+    "eos_token_id": 2,
+}  # fmt: skip
+add("MixtralForCausalLM", MIXTRAL, {
+    "mistralai/Mixtral-8x7B-v0.1": llama(4096, 32, 32, 8, 14336, max_position_embeddings=32768),
+    "mistralai/Mixtral-8x22B-v0.1": llama(6144, 56, 48, 8, 16384, max_position_embeddings=65536),
+})  # fmt: skip
+QWEN_EXPERTS = {
+    "decoder_sparse_step": 1, "mlp_only_layers": [], "output_router_logits": False, "router_aux_loss_coef": 0.001,
+    "use_sliding_window": False,
+}  # fmt: skip
+add("Qwen2MoeForCausalLM", QWEN2 | QWEN_EXPERTS | {"model_type": "qwen2_moe", "max_position_embeddings": 8192}, {
+    "Qwen/Qwen1.5-MoE-A2.7B": llama(
+        2048, 24, 16, 16, 5632, vocab_size=151936, num_experts=60, num_experts_per_tok=4, moe_intermediate_size=1408,
+        shared_expert_intermediate_size=5632, norm_topk_prob=False, sliding_window=32768, max_window_layers=21),
+})  # fmt: skip
+add("Qwen3MoeForCausalLM", QWEN3 | QWEN_EXPERTS | {"model_type": "qwen3_moe"}, {
+    "Qwen/Qwen3-30B-A3B": llama(
+        2048, 48, 32, 4, 6144, num_experts=128, num_experts_per_tok=8, moe_intermediate_size=768, norm_topk_prob=True),
+    "Qwen/Qwen3-235B-A22B": llama(
+        4096, 94, 64, 4, 12288, num_experts=128, num_experts_per_tok=8, moe_intermediate_size=1536, norm_topk_prob=True),
+})  # fmt: skip
+
 GEMMA2 = {
     "model_type": "gemma2", "vocab_size": 256000, "max_position_embeddings": 8192, "rms_norm_eps": 1e-6,
     "hidden_activation": "gelu_pytorch_tanh", "rope_theta": 10000.0, "sliding_window": 4096,

@@ -47,6 +47,13 @@ def normal_(module, std=0.3):
     return module
 
 
+def plain_experts(model):
+    """Mixtures of experts by plain products: the default of transformers 5 wants widths that are multiples of four."""
+    if hasattr(model, "set_experts_implementation"):
+        model.set_experts_implementation("eager")
+    return model
+
+
 def contiguous(tensor):
     return tensor.detach().clone().contiguous()
 

@@ -15,7 +15,7 @@ import shutil
 import sentencepiece
 import torch
 from PIL import Image
-from reference import contiguous
+from reference import contiguous, plain_experts
 from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
@@ -70,7 +70,7 @@ def write_model(out, name, model, tokenizer, dtype, *, sharded):
     model.to(dtype).save_pretrained(directory, max_shard_size="20KB" if sharded else "5GB")
     tokenizer.save_pretrained(directory)
     # Numbers are compared in fp32, with the weights as they were rounded.
-    return type(model).from_pretrained(directory, dtype=torch.float32, attn_implementation="eager").eval()
+    return plain_experts(type(model).from_pretrained(directory, dtype=torch.float32, attn_implementation="eager").eval())
 
 
 def causal(out, name, config, *, tokenizer, seed, generate=True):
@@ -215,6 +215,30 @@ def qwen(out):
         causal(out, f"qwen2_{seed}", config, tokenizer=tokenizer, seed=seed)
         config = Qwen3Config(**sizes, **windows, **special, head_dim=8, tie_word_embeddings=bool(seed % 2))
         causal(out, f"qwen3_{seed}", config, tokenizer=tokenizer, seed=seed)
+
+
+def mixtures(out):
+    from transformers import MixtralConfig, Qwen2MoeConfig, Qwen3MoeConfig
+
+    for seed in range(3):
+        draw = random.Random(f"mixtures {seed}")
+        sizes = shape(draw) | {"num_hidden_layers": 3}
+        special = {"bos_token_id": 0, "eos_token_id": 1, "tie_word_embeddings": bool(seed % 2)}
+        config = MixtralConfig(
+            **sizes, **special, num_local_experts=[4, 5, 3][seed], num_experts_per_tok=[2, 3, 1][seed],
+            sliding_window=[None, 4, None][seed],
+        )  # fmt: skip
+        causal(out, f"mixtral_{seed}", config, tokenizer=llama_tokenizer(), seed=seed)
+        experts = {
+            "num_experts": [7, 4, 6][seed], "num_experts_per_tok": [3, 2, 6][seed], "norm_topk_prob": seed == 1,
+            "moe_intermediate_size": draw.choice([5, 9]), "decoder_sparse_step": [1, 2, 1][seed],
+            "mlp_only_layers": [[], [], [1]][seed],
+        }  # fmt: skip
+        config = Qwen2MoeConfig(**sizes, **special, **experts, shared_expert_intermediate_size=draw.choice([6, 11]))
+        causal(out, f"qwen2_moe_{seed}", config, tokenizer=llama_tokenizer(), seed=seed)
+        windows = {"use_sliding_window": True, "sliding_window": 4} if seed == 2 else {}
+        config = Qwen3MoeConfig(**sizes, **special, **experts, **windows, head_dim=8, attention_bias=seed == 1)
+        causal(out, f"qwen3_moe_{seed}", config, tokenizer=llama_tokenizer(), seed=seed)
 
 
 def gemma(out):
@@ -1040,7 +1064,7 @@ def as_published(out):
 
 
 CASES = [
-    gpt2, llama, mistral, qwen, gemma, decoder_classifiers, bert, roberta, big_bird, distilbert, token_classifiers,
+    gpt2, llama, mistral, qwen, mixtures, gemma, decoder_classifiers, bert, roberta, big_bird, distilbert, token_classifiers,
     sentence_vectors, longformer, esm, t5, bart, bart_classifier, marian, vit, ijepa, detr, whisper, as_published,
 ]  # fmt: skip
 
@@ -1050,6 +1074,7 @@ REMARKS = {
     "mistral": "with the sliding window",
     "qwen2": "also windows by layer",
     "qwen3": "also windows by layer",
+    "qwen2_moe": "without windows",
     "gemma2": "with soft caps",
     "gemma3_text": "with two rotary bases",
     "longformer": "the first token is global",

@@ -6,12 +6,12 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from reference import (
-    columns_transposed, concatenated, contiguous, linear, normal_, plain, rows, transposed, write_case,
+    columns_transposed, concatenated, contiguous, linear, normal_, plain, plain_experts, rows, transposed, write_case,
 )  # fmt: skip
 from safetensors.torch import save_file
 from transformers import (
     BartConfig, BertConfig, BigBirdConfig, DistilBertConfig, Gemma2Config, Gemma3TextConfig, GPT2Config, LlamaConfig, LongformerConfig,
-    MistralConfig, MptConfig, PhiConfig, Qwen2Config, Qwen3Config, RobertaConfig, T5Config,
+    MistralConfig, MixtralConfig, MptConfig, PhiConfig, Qwen2Config, Qwen2MoeConfig, Qwen3Config, Qwen3MoeConfig, RobertaConfig, T5Config,
 )  # fmt: skip
 from transformers.models.bart.modeling_bart import BartForConditionalGeneration, BartForSequenceClassification
 from transformers.models.bert.modeling_bert import (
@@ -25,10 +25,13 @@ from transformers.models.gpt2.modeling_gpt2 import GPT2LMHeadModel
 from transformers.models.llama.modeling_llama import LlamaForCausalLM
 from transformers.models.longformer.modeling_longformer import LongformerForMaskedLM
 from transformers.models.mistral.modeling_mistral import MistralForCausalLM
+from transformers.models.mixtral.modeling_mixtral import MixtralForCausalLM
 from transformers.models.mpt.modeling_mpt import MptForCausalLM
 from transformers.models.phi.modeling_phi import PhiForCausalLM
 from transformers.models.qwen2.modeling_qwen2 import Qwen2ForCausalLM
+from transformers.models.qwen2_moe.modeling_qwen2_moe import Qwen2MoeForCausalLM
 from transformers.models.qwen3.modeling_qwen3 import Qwen3ForCausalLM
+from transformers.models.qwen3_moe.modeling_qwen3_moe import Qwen3MoeForCausalLM
 from transformers.models.roberta.modeling_roberta import RobertaForMaskedLM
 from transformers.models.t5.modeling_t5 import T5ForConditionalGeneration
 
@@ -66,7 +69,7 @@ def parts(*tables):
 
 
 def write_decoder(out, name, model, parameters):
-    normal_(model)
+    normal_(plain_experts(model))
     ids = tokens(B, T)
     positions = real_positions(LENGTHS, T)
     targets = tokens(len(positions))
@@ -129,6 +132,27 @@ def weight_only(name, norm):
     return {f"{name}.weight": plain(norm.weight)}
 
 
+def network_parameters(at, network, names=("gate", "up", "down")):
+    return parts(*(linear(f"{at}.{name}", getattr(network, f"{name}_proj")) for name in names))
+
+
+def expert_parameters(at, mlp):
+    """transformers 5 has gate and up of all experts in one tensor (E, 2F, D), and down in (E, D, F)."""
+    gate_up, down = mlp.experts.gate_up_proj, mlp.experts.down_proj
+    F = gate_up.shape[1] // 2
+    entries = {
+        f"{at}.router.weight": plain(mlp.gate.weight),
+        f"{at}.gate.weight": (lambda p: p[:, :F].flatten(0, 1), gate_up),
+        f"{at}.up.weight": (lambda p: p[:, F:].flatten(0, 1), gate_up),
+        f"{at}.down.weight": (lambda p: p.flatten(0, 1), down),
+    }
+    if hasattr(mlp, "shared_expert"):
+        entries |= parts(
+            network_parameters(f"{at}.shared", mlp.shared_expert), linear(f"{at}.shared_gate", mlp.shared_expert_gate)
+        )
+    return entries
+
+
 def llama_like_parameters(model, fused=False):
     """Llama, Qwen and Gemma: the same names, more or fewer biases and norms."""
     body = model.model
@@ -146,12 +170,12 @@ def llama_like_parameters(model, fused=False):
         else:
             for name, projection in zip("qkv", projections):
                 entries |= linear(f"{at}.self_attention.{name}", projection)
-            entries |= parts(
-                linear(f"{at}.feed_forward.gate", mlp.gate_proj), linear(f"{at}.feed_forward.up", mlp.up_proj)
-            )
+        if hasattr(mlp, "experts"):
+            entries |= expert_parameters(f"{at}.experts", mlp)
+        else:
+            entries |= network_parameters(f"{at}.feed_forward", mlp, ["down"] if fused else ["gate", "up", "down"])
         entries |= parts(
             linear(f"{at}.self_attention.out", attention.o_proj),
-            linear(f"{at}.feed_forward.down", mlp.down_proj),
             weight_only(f"{at}.residual.self_attention_norm", layer.input_layernorm),
         )
         if hasattr(attention, "q_norm"):
@@ -197,6 +221,23 @@ def qwen(out):
     write_decoder(out, "qwen2", Qwen2ForCausalLM(config), llama_like_parameters)
     config = Qwen3Config(**SHAPE, head_dim=12, rms_norm_eps=1e-6, rope_theta=1e6, tie_word_embeddings=False)
     write_decoder(out, "qwen3", Qwen3ForCausalLM(config), llama_like_parameters)
+
+
+def mixtures(out):
+    config = MixtralConfig(
+        **SHAPE, num_local_experts=5, num_experts_per_tok=3, rms_norm_eps=1e-5, tie_word_embeddings=False
+    )
+    write_decoder(out, "mixtral", MixtralForCausalLM(config), llama_like_parameters)
+    experts = {"num_experts": 6, "num_experts_per_tok": 2, "moe_intermediate_size": 10}
+    config = Qwen2MoeConfig(
+        **SHAPE, **experts, shared_expert_intermediate_size=14, rms_norm_eps=1e-6, tie_word_embeddings=True
+    )
+    write_decoder(out, "qwen2_moe", Qwen2MoeForCausalLM(config), llama_like_parameters)
+    config = Qwen3MoeConfig(
+        **SHAPE, **experts, head_dim=12, norm_topk_prob=True, decoder_sparse_step=2, rms_norm_eps=1e-6,
+        tie_word_embeddings=True,
+    )  # fmt: skip
+    write_decoder(out, "qwen3_moe", Qwen3MoeForCausalLM(config), llama_like_parameters)
 
 
 def gemma2(out):
@@ -809,6 +850,6 @@ def adamw(out):
 
 
 CASES = [
-    gpt2, llama, qwen, gemma2, mistral, gemma3, phi, mpt, bert, distilbert, longformer, roberta,
+    gpt2, llama, qwen, mixtures, gemma2, mistral, gemma3, phi, mpt, bert, distilbert, longformer, roberta,
     big_bird, transformer, t5, bart, bart_classifier, adamw,
 ]  # fmt: skip

@@ -1,0 +1,111 @@
+#pragma once
+// A mixture of experts in place of one feed-forward network (Shazeer et al. 2017): a router chooses k of E
+// networks for each token, and the layer's output is the sum of theirs, each times its weight.
+//
+//     y = Σ_{e ∈ top k} g_e(x) · expert_e(x)  +  shared(x)
+//
+// No token is dropped: tokens are sorted by expert, and each expert's matrix is multiplied with its own rows.
+// What a token gets therefore does not depend on the tokens beside it.
+
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "layers/feed_forward.h"
+#include "layers/weights/linear.h"
+
+namespace zoo {
+
+/// How scores of experts, router(x), become weights.
+///   softmax              softmax over all experts, then the k largest (Qwen, OLMoE, DeepSeek V2)
+///   softmax_after_top_k  the k largest scores, then softmax over them (Mixtral, gpt-oss)
+///   sigmoid              each score by itself, then the k largest (DeepSeek V3)
+enum class Router { softmax, softmax_after_top_k, sigmoid };
+constexpr auto config_names(Router) {
+  return std::to_array<std::string_view>({"softmax", "softmax_after_top_k", "sigmoid"});
+}
+
+/// Only the experts of the best groups are chosen from (DeepSeek V2 and V3).
+///   max      a group is as good as its best expert
+///   top_two  as the sum of its two best experts
+enum class GroupScore { max, top_two };
+constexpr auto config_names(GroupScore) { return std::to_array<std::string_view>({"max", "top_two"}); }
+
+struct ExpertsOptions {
+  /// `expert`: of each of `count` networks, of which `active` work for a token.
+  ExpertsOptions(FeedForwardOptions expert, int64_t count, int64_t active)
+      : expert_(expert), count_(count), active_(active) {}
+  TORCH_ARG(FeedForwardOptions, expert);
+  TORCH_ARG(int64_t, count);
+  TORCH_ARG(int64_t, active);
+  TORCH_ARG(Router, router) = Router::softmax;
+  /// Whether the weights of the chosen experts are divided by their sum.
+  TORCH_ARG(bool, normalize) = false;
+  /// Factor on the weights.
+  TORCH_ARG(double, scale) = 1.0;
+  /// Whether each expert has a number that is added to its score for the choice alone (Wang et al. 2024).
+  TORCH_ARG(bool, choice_bias) = false;
+  /// Experts are in `groups` groups of neighbours, and only those of the best `active_groups` are chosen
+  /// from.
+  TORCH_ARG(int64_t, groups) = 1;
+  TORCH_ARG(int64_t, active_groups) = 1;
+  TORCH_ARG(GroupScore, group_score) = GroupScore::max;
+  /// A network that works for every token; absent: none.
+  TORCH_ARG(std::optional<FeedForwardOptions>, shared) = std::nullopt;
+  /// Whether the shared network's output is times sigmoid(w · x) (Qwen2).
+  TORCH_ARG(bool, shared_gate) = false;
+  /// Factors on two losses that training adds for each token: that of balance (Fedus et al. 2021), within
+  /// each row as in DeepSeek V2, so that the rows beside it do not matter:
+  ///     Σ_e f_e P_e,  f_e = E/k · share of the row's tokens that have e,  P_e = mean of the row's softmax or
+  /// sigmoid of e, divided by its sum; and (log Σ_e exp score_e)² (z-loss, Zoph et al. 2022).
+  TORCH_ARG(double, balance) = 0.0;
+  TORCH_ARG(double, z_loss) = 0.0;
+};
+
+/// The experts of each of N tokens.
+struct ExpertChoice {
+  torch::Tensor experts;  // (N, k) int64
+  torch::Tensor weights;  // (N, k) float
+};
+
+/// Parameters: `router` (E, D); `gate` and `up` (E F, D) and `down` (E D, F), whose parts are the experts'
+/// matrices; `shared`; `shared_gate` (1, D); the buffer `choice_bias` (E).
+class ExpertsImpl : public Cloneable<ExpertsImpl> {
+ public:
+  explicit ExpertsImpl(const ExpertsOptions& options);
+  /// (B, T, D) → (B, T, D). lengths: (B) int64, the tokens of each row that count for balance; undefined:
+  /// all.
+  torch::Tensor forward(const torch::Tensor& x, const torch::Tensor& lengths = {});
+  /// x: (N, D). Ties go to whichever torch.topk takes.
+  ExpertChoice choose(const torch::Tensor& x) const;
+  /// What the losses of balance are times in the backward pass of later forward passes in training: 1 / the
+  /// number of targets of a step. They are added to the gradients alone, so that reported losses are those of
+  /// the objective.
+  void weigh_losses(double weight) { loss_weight_ = weight; }
+  void pretty_print(std::ostream& stream) const override;
+
+  ExpertsOptions options;
+  Linear router{nullptr};
+  Linear gate{nullptr}, up{nullptr}, down{nullptr};  // gate: gated activations only
+  FeedForward shared{nullptr};
+  Linear shared_gate{nullptr};
+  torch::Tensor choice_bias;  // (E) or undefined
+
+ private:
+  ExpertChoice choose_by(const torch::Tensor& scores) const;                 // (N, E)
+  torch::Tensor routed(const torch::Tensor& x, const ExpertChoice& choice);  // (N, D) → (N, D)
+  /// scores: (B, T, E).
+  torch::Tensor balance_loss(const torch::Tensor& scores, const torch::Tensor& experts,
+                             const torch::Tensor& lengths) const;
+
+  double loss_weight_ = 1;
+};
+TORCH_MODULE(Experts);
+
+/// `n_tokens`: vectors that the layer reads, over all rows. Counts the experts that work.
+void count_experts(CostAccount& account, const std::string& name, const ExpertsOptions& options,
+                   double n_tokens);
+
+}  // namespace zoo

@@ -1,0 +1,221 @@
+// Mixtures of experts against a loop over tokens.
+
+#include "layers/experts.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include "layers/weights/weights.h"
+
+namespace zoo {
+namespace {
+
+constexpr int64_t kWidth = 6, kInner = 5, kExperts = 8, kActive = 3;
+
+ExpertsOptions some_experts(Activation activation = Activation::swiglu) {
+  return {FeedForwardOptions(kWidth, kInner).activation(activation).bias(activation == Activation::gelu),
+          kExperts, kActive};
+}
+
+Experts random_experts(const ExpertsOptions& options) {
+  torch::manual_seed(7);
+  Experts experts(options);
+  for (auto& parameter : experts->parameters()) parameter.detach().normal_(0, 0.7);
+  if (experts->choice_bias.defined()) experts->choice_bias.normal_(0, 0.3);
+  experts->eval();
+  return experts;
+}
+
+/// What expert `e` says of x (D).
+torch::Tensor said(const Experts& experts, int64_t e, const torch::Tensor& x) {
+  const auto part = [&](const Linear& map, const torch::Tensor& input, int64_t width) {
+    const auto rows = map->matrix().parameter().narrow(0, e * width, width);
+    const auto y = rows.mv(input);
+    return map->bias.defined() ? y + map->bias.narrow(0, e * width, width) : y;
+  };
+  const auto up = part(experts->up, x, kInner);
+  const auto activation = experts->options.expert().activation();
+  const auto inner =
+      experts->gate ? activate(activation, part(experts->gate, x, kInner)) * up : activate(activation, up);
+  return part(experts->down, inner, kWidth);
+}
+
+/// The k best experts of one token, as the papers choose them, the best first.
+std::vector<int64_t> best_experts(const ExpertsOptions& options, const torch::Tensor& scores) {
+  const int64_t in_group = options.count() / options.groups();
+  std::vector<std::pair<double, int64_t>> groups;
+  for (int64_t g = 0; g < options.groups(); ++g) {
+    const auto best = std::get<0>(scores.narrow(0, g * in_group, in_group).sort(0, /*descending=*/true));
+    const bool two = options.group_score() == GroupScore::top_two;
+    groups.emplace_back(-best.narrow(0, 0, two ? 2 : 1).sum().item<double>(), g);
+  }
+  std::ranges::sort(groups);
+  std::vector<std::pair<double, int64_t>> candidates;
+  for (int64_t i = 0; i < options.active_groups(); ++i) {
+    for (int64_t e = 0; e < in_group; ++e) {
+      const int64_t expert = groups[static_cast<size_t>(i)].second * in_group + e;
+      candidates.emplace_back(-scores[expert].item<double>(), expert);
+    }
+  }
+  std::ranges::sort(candidates);
+  std::vector<int64_t> best;
+  for (int64_t i = 0; i < options.active(); ++i) best.push_back(candidates[static_cast<size_t>(i)].second);
+  return best;
+}
+
+/// The layer's output for one token x (D).
+torch::Tensor token_by_token(Experts experts, const torch::Tensor& x) {
+  const auto& options = experts->options;
+  const auto scores = experts->router->matrix().parameter().mv(x);
+  const bool after = options.router() == Router::softmax_after_top_k;
+  const auto values = after                                 ? scores
+                      : options.router() == Router::sigmoid ? scores.sigmoid()
+                                                            : scores.softmax(0);
+  const auto best = best_experts(options, options.choice_bias() ? values + experts->choice_bias : values);
+  auto weights = values.index_select(0, torch::tensor(best));
+  if (after) weights = weights.softmax(0);
+  if (options.normalize()) weights = weights / weights.sum();
+  auto y = torch::zeros({kWidth});
+  for (size_t i = 0; i < best.size(); ++i)
+    y = y + options.scale() * weights[static_cast<int64_t>(i)] * said(experts, best[i], x);
+  if (!experts->shared) return y;
+  auto shared = experts->shared(x);
+  if (experts->shared_gate) shared = shared * experts->shared_gate->forward(x).sigmoid();
+  return y + shared;
+}
+
+std::vector<torch::Tensor> gradients_of(const torch::Tensor& loss, std::vector<torch::Tensor>& inputs) {
+  for (auto& input : inputs) input.mutable_grad().reset();
+  loss.backward();
+  std::vector<torch::Tensor> gradients;
+  for (const auto& input : inputs) gradients.push_back(input.grad().clone());
+  return gradients;
+}
+
+std::vector<ExpertsOptions> kinds() {
+  const auto shared = FeedForwardOptions(kWidth, 4).activation(Activation::swiglu).bias(false);
+  return {some_experts(),
+          some_experts().normalize(true),
+          some_experts(Activation::gelu).router(Router::softmax_after_top_k),
+          some_experts().router(Router::sigmoid).normalize(true).scale(2.5).choice_bias(true),
+          some_experts().groups(4).active_groups(2),
+          some_experts().groups(4).active_groups(2).group_score(GroupScore::top_two).choice_bias(true),
+          some_experts().shared(shared),
+          some_experts().shared(shared).shared_gate(true)};
+}
+
+TEST(Experts, AreTheSumOfTheChosenNetworks) {
+  for (const auto& options : kinds()) {
+    auto experts = random_experts(options);
+    SCOPED_TRACE(static_cast<int>(options.router()));
+    const auto x = torch::randn({3, 5, kWidth});
+    auto a = x.clone().requires_grad_(), b = x.clone().requires_grad_();
+    const auto found = experts(a);
+    std::vector<torch::Tensor> rows;
+    for (const auto& row : b.flatten(0, 1).unbind()) rows.push_back(token_by_token(experts, row));
+    const auto expected = torch::stack(rows).view_as(x);
+    EXPECT_TRUE(torch::allclose(found, expected, 1e-5, 1e-5)) << (found - expected).abs().max();
+
+    const auto upstream = torch::randn_like(x);
+    const auto parameters = experts->parameters();
+    auto inputs = parameters;
+    inputs.push_back(a);
+    const auto gradients = gradients_of((found * upstream).sum(), inputs);
+    inputs.back() = b;
+    const auto wanted = gradients_of((expected * upstream).sum(), inputs);
+    for (size_t i = 0; i < inputs.size(); ++i)
+      EXPECT_TRUE(torch::allclose(gradients[i], wanted[i], 1e-4, 1e-5)) << "input " << i;
+  }
+}
+
+// A token gets the same whatever stands beside it.
+TEST(Experts, ATokenDoesNotDependOnItsCompany) {
+  const torch::NoGradGuard no_grad;
+  for (const auto& options : kinds()) {
+    auto experts = random_experts(options);
+    const auto x = torch::randn({40, 1, kWidth});
+    const auto together = experts(x);
+    for (int64_t i = 0; i < x.size(0); ++i)
+      EXPECT_TRUE(torch::allclose(experts(x.narrow(0, i, 1)), together.narrow(0, i, 1), 1e-5, 1e-6));
+  }
+}
+
+// The gradients are those of the objective plus the losses, whichever rows go through the layer together.
+TEST(Experts, TrainingAddsLossesOfBalance) {
+  const auto x = torch::randn({3, 5, kWidth}), upstream = torch::randn({3, 5, kWidth});
+  const auto lengths = torch::tensor({5, 2, 4});
+  const double balance = 0.3, z_loss = 0.2, weight = 0.25;
+  for (const auto router : {Router::softmax, Router::sigmoid}) {
+    auto experts = random_experts(some_experts().router(router).balance(balance).z_loss(z_loss));
+    experts->train();
+    experts->weigh_losses(weight);
+    auto parameters = experts->parameters();
+    const auto found = gradients_of((experts(x, lengths) * upstream).sum(), parameters);
+
+    auto by_rows =
+        gradients_of((experts(x.narrow(0, 0, 1), lengths.narrow(0, 0, 1)) * upstream[0]).sum(), parameters);
+    const auto others = gradients_of(
+        (experts(x.narrow(0, 1, 2), lengths.narrow(0, 1, 2)) * upstream.narrow(0, 1, 2)).sum(), parameters);
+    for (size_t i = 0; i < by_rows.size(); ++i) by_rows[i] += others[i];
+
+    auto loss = (experts->forward(x, lengths).detach() * 0).sum();
+    for (int64_t b = 0; b < 3; ++b) {
+      const int64_t n = lengths[b].item<int64_t>();
+      const auto scores = experts->router(x[b].narrow(0, 0, n));
+      auto shares = router == Router::softmax ? scores.softmax(-1) : scores.sigmoid();
+      shares = shares / shares.sum(-1, true);
+      auto f = torch::zeros({kExperts});
+      const auto chosen = experts->choose(x[b].narrow(0, 0, n)).experts;
+      for (const auto& e : chosen.flatten().unbind()) f[e.item<int64_t>()] += 1.0 / static_cast<double>(n);
+      const auto row = (f * (static_cast<double>(kExperts) / kActive) * shares.mean(0)).sum();
+      loss = loss +
+             weight * (static_cast<double>(n) * balance * row + z_loss * scores.logsumexp(-1).square().sum());
+    }
+    experts->eval();
+    const auto expected = gradients_of((experts(x) * upstream).sum() + loss, parameters);
+    for (size_t i = 0; i < expected.size(); ++i) {
+      EXPECT_TRUE(torch::allclose(found[i], expected[i], 1e-4, 1e-5)) << i;
+      EXPECT_TRUE(torch::allclose(by_rows[i], expected[i], 1e-4, 1e-5)) << i;
+    }
+  }
+}
+
+TEST(Experts, MayBeStoredInFewerBits) {
+  const torch::NoGradGuard no_grad;
+  const auto x = torch::randn({2, 7, kWidth});
+  for (const auto format : {WeightFormat::bf16, WeightFormat::int8}) {
+    auto experts = random_experts(some_experts().router(Router::softmax_after_top_k));
+    const auto before = experts(x);
+    store_weights(*experts, format);
+    const auto after = experts(x);
+    EXPECT_LT((after - before).norm().item<double>(), 0.1 * before.norm().item<double>());
+    EXPECT_FALSE(torch::equal(after, before));
+  }
+}
+
+TEST(LinearGroups, AreThePartsWithTheirRows) {
+  torch::manual_seed(3);
+  Linear map(LinearOptions(
+      4, {{.n_outputs = 3, .name = "a"}, {.n_outputs = 3, .name = "b"}, {.n_outputs = 3, .name = "c"}}));
+  const auto x = torch::randn({6, 4});
+  const std::vector<int64_t> counts{4, 0, 2};
+  const auto expected = [&] {
+    return torch::cat({map->forward_some(x.narrow(0, 0, 4), {.first = 0, .count = 1}),
+                       map->forward_some(x.narrow(0, 4, 2), {.first = 2, .count = 1})});
+  };
+  EXPECT_TRUE(torch::allclose(map->forward_groups(x, counts), expected()));
+  EXPECT_EQ(map->forward_groups(x.narrow(0, 0, 0), {0, 0, 0}).sizes(), (std::vector<int64_t>{0, 3}));
+  map->add_adapter(2, {.rank = 2});
+  for (auto& parameter : map->named_parameters())
+    if (parameter.key().starts_with("lora_b")) parameter.value().detach().normal_();
+  EXPECT_TRUE(torch::allclose(map->forward_groups(x, counts), expected()));
+  EXPECT_THROW(map->forward_groups(x, {6}), c10::Error);
+}
+
+}  // namespace
+}  // namespace zoo
