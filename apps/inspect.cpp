@@ -202,6 +202,8 @@ void print_table(const Experiment& experiment, const ModelCost& cost, const Mode
                              with_prefix(static_cast<double>(row.count) * layer.flops_per_token));
   }
   std::cout << fmt::format("\nparameters            {}\n", with_commas(cost.parameters));
+  if (cost.active_parameters != cost.parameters)
+    std::cout << fmt::format("that work for a token {}\n", with_commas(cost.active_parameters));
   std::cout << fmt::format("{:<21} {} forward, {} training{}\n", "FLOPs per " + unit,
                            with_prefix(cost.flops_per_token), with_prefix(3 * cost.flops_per_token), where);
   std::cout << fmt::format(
@@ -217,7 +219,7 @@ void print_table(const Experiment& experiment, const ModelCost& cost, const Mode
 }
 
 // {"name", "architecture", "sequence_length", "embedding": how texts become vectors, "parameters",
-// "flops_per_token",
+// "active_parameters": those that work for a token, "flops_per_token",
 //  "memory": {"weight_bytes", "training_bytes", "activation_bytes_per_token", "cache_bytes_per_token",
 //             "state_bytes": of a sequence in generation, whatever its length},
 //  "head": {"problem": as task.problem, "activation": "softmax", "sigmoid" or "none", "outputs"}, null if the
@@ -246,6 +248,7 @@ void print_json(const Experiment& experiment, const ModelCost& cost, const Model
                                         {"sequence_length", length},
                                         {"embedding", to_text(experiment.embedding)},
                                         {"parameters", cost.parameters},
+                                        {"active_parameters", cost.active_parameters},
                                         {"flops_per_token", cost.flops_per_token},
                                         {"memory",
                                          {{"weight_bytes", cost.weight_bytes},

@@ -142,6 +142,15 @@ torch::Tensor ExpertsImpl::forward(const torch::Tensor& x, const torch::Tensor& 
   return y + (shared_gate ? shared_gate(x).sigmoid() * of_all : of_all);
 }
 
+int64_t ExpertsImpl::idle_parameters() const {
+  int64_t n = 0;
+  for (const auto& map : {gate, up, down}) {
+    if (!map) continue;
+    for (const auto& parameter : map->parameters()) n += parameter.numel();
+  }
+  return n / options.count() * (options.count() - options.active());
+}
+
 void ExpertsImpl::pretty_print(std::ostream& stream) const {
   stream << Description("Experts")
                 .add("count", options.count())

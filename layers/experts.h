@@ -84,6 +84,8 @@ class ExpertsImpl : public Cloneable<ExpertsImpl> {
   /// number of targets of a step. They are added to the gradients alone, so that reported losses are those of
   /// the objective.
   void weigh_losses(double weight) { loss_weight_ = weight; }
+  /// The parameters of the experts that do not work for a token.
+  int64_t idle_parameters() const;
   void pretty_print(std::ostream& stream) const override;
 
   ExpertsOptions options;

@@ -33,19 +33,24 @@ void read_mixtral(ForeignConfig& from, Experiment& to) {
   to.model.head_dim = from.optional_integer("head_dim");
   if (const auto window = from.optional_integer("sliding_window")) set_windows({true}, *window, to.model);
   to.model.experts = read_counts(from, "num_local_experts", 8, 2);
-  to.model.experts->router = Router::softmax_after_top_k;
-  to.model.experts->normalize = false;   // the softmax does it
   from.ignore({"router_jitter_noise"});  // of training
 }
 
+/// A model without experts is written as one with usual experts, and so is found to be none of these
+/// families.
+ExpertsConfig experts_of(const Experiment& experiment) {
+  return experiment.model.experts.value_or(ExpertsConfig());
+}
+
 void write_mixtral(const Experiment& from, nlohmann::json& to) {
+  const auto experts = experts_of(from);
   write_silu_decoder(from, to);
   to["head_dim"] = from.model.head_width();
   const auto window = window_of(from.model);
   to["sliding_window"] = window ? nlohmann::json(*window) : nlohmann::json(nullptr);
-  to["router_aux_loss_coef"] = from.model.experts->balance;
-  to["num_local_experts"] = from.model.experts->count;
-  to["num_experts_per_tok"] = from.model.experts->active;
+  to["router_aux_loss_coef"] = experts.balance;
+  to["num_local_experts"] = experts.count;
+  to["num_experts_per_tok"] = experts.active;
 }
 
 /// What Qwen's mixtures share.
@@ -64,7 +69,7 @@ void write_qwen_experts(const ExpertsConfig& from, nlohmann::json& to) {
   to["router_aux_loss_coef"] = from.balance;
   to["num_experts"] = from.count;
   to["num_experts_per_tok"] = from.active;
-  to["moe_intermediate_size"] = from.d_ff.value();
+  to["moe_intermediate_size"] = from.d_ff.value_or(0);
   to["norm_topk_prob"] = from.normalize;
   to["decoder_sparse_step"] = from.every;
   to["mlp_only_layers"] = from.dense_layers;
@@ -92,8 +97,8 @@ void read_qwen2_moe(ForeignConfig& from, Experiment& to) {
 void write_qwen2_moe(const Experiment& from, nlohmann::json& to) {
   write_silu_decoder(from, to);
   to["qkv_bias"] = from.model.qkv_bias.value_or(from.model.bias);
-  to["shared_expert_intermediate_size"] = from.model.experts->shared_d_ff.value();
-  write_qwen_experts(*from.model.experts, to);
+  to["shared_expert_intermediate_size"] = experts_of(from).shared_d_ff.value_or(0);
+  write_qwen_experts(experts_of(from), to);
 }
 
 void read_qwen3_moe(ForeignConfig& from, Experiment& to) {
@@ -119,7 +124,7 @@ void write_qwen3_moe(const Experiment& from, nlohmann::json& to) {
   write_silu_decoder(from, to);
   to["head_dim"] = from.model.head_width();
   to["attention_bias"] = from.model.qkv_bias.value_or(from.model.bias);
-  write_qwen_experts(*from.model.experts, to);
+  write_qwen_experts(experts_of(from), to);
   const auto window = window_of(from.model);
   to["use_sliding_window"] = window.has_value();
   to["sliding_window"] = window ? nlohmann::json(*window) : nlohmann::json(nullptr);

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 
+#include "layers/experts.h"
 #include "layers/weights/construction.h"
 #include "models/families/families.h"
 
@@ -41,6 +42,15 @@ void add_parameters(std::vector<LayerCost>& layers, const Model& model) {
     }
     layers[place->second].parameters += parameter.value().numel();
   }
+}
+
+int64_t idle_parameters(const Model& model) {
+  int64_t n = 0;
+  for (const auto& module : model.modules()) {
+    if (const auto* const experts = dynamic_cast<const ExpertsImpl*>(module.get()))
+      n += experts->idle_parameters();
+  }
+  return n;
 }
 
 }  // namespace
@@ -94,8 +104,10 @@ ModelCost model_cost(const ModelConfig& config, const ModelPurpose& purpose, int
       cost.state_bytes += entry.state_bytes;
     }
   }
-  add_parameters(cost.layers, *shapes_of(config, purpose));
+  const auto model = shapes_of(config, purpose);
+  add_parameters(cost.layers, *model);
   for (const auto& layer : cost.layers) cost.parameters += layer.parameters;
+  cost.active_parameters = cost.parameters - idle_parameters(*model);
   cost.flops_per_token = account.flops() / n_read;
   cost.activation_bytes_per_token = std::llround(std::floor(activation_bytes / n_read));
   cost.weight_bytes = cost.parameters * kFloatBytes;

@@ -25,6 +25,7 @@ struct LayerCost {
 struct ModelCost {
   std::vector<LayerCost> layers;
   int64_t parameters = 0;
+  int64_t active_parameters = 0;  // without the experts that do not work for a token
   /// Forward pass per token read. In an encoder-decoder, source and target have equal length and both count
   /// as tokens read. Training costs three times this.
   double flops_per_token = 0;
