@@ -1,7 +1,5 @@
 #include "data/images/idx_file.h"
 
-#include <zlib.h>
-
 #include <algorithm>
 #include <array>
 #include <span>
@@ -12,66 +10,13 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "data/gzip_reader.h"
 #include "io/files.h"
 
 namespace zoo {
 namespace {
 
 constexpr std::string_view kImages = "images-idx3", kLabels = "labels-idx1";
-
-/// The bytes of a file, decompressed if they are compressed with gzip. Reads no more than it is asked for.
-class ByteReader {
- public:
-  explicit ByteReader(std::string_view bytes) : bytes_(bytes) {
-    is_compressed_ = begins_member(bytes);
-    if (!is_compressed_) return;
-    constexpr int gzip_window = 15 + 16;
-    if (inflateInit2(&stream_, gzip_window) != Z_OK) throw SystemError("zlib cannot start");
-    stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));  // zlib does not write there
-    stream_.avail_in = static_cast<uInt>(bytes.size());
-  }
-  ~ByteReader() {
-    if (is_compressed_) inflateEnd(&stream_);
-  }
-  ByteReader(const ByteReader&) = delete;
-  ByteReader& operator=(const ByteReader&) = delete;
-
-  /// Fills `to`; returns how many bytes there were.
-  size_t read(std::span<uint8_t> to) {
-    if (!is_compressed_) {
-      const size_t n = std::min(to.size(), bytes_.size());
-      std::copy_n(bytes_.begin(), n, to.begin());
-      bytes_.remove_prefix(n);
-      return n;
-    }
-    constexpr size_t at_once = size_t{1} << 30;
-    size_t done = 0;
-    while (done < to.size() && state_ == Z_OK) {
-      const size_t wanted = std::min(at_once, to.size() - done);
-      stream_.next_out = to.data() + done;
-      stream_.avail_out = static_cast<uInt>(wanted);
-      state_ = inflate(&stream_, Z_NO_FLUSH);
-      done += wanted - stream_.avail_out;
-      // A file may have several members, as `cat a.gz b.gz` makes it.
-      if (state_ == Z_STREAM_END && begins_member(rest())) state_ = inflateReset(&stream_);
-    }
-    return done;
-  }
-
-  /// Whether all bytes have been read and, if they are compressed, their check sums are right.
-  bool is_at_end() const {
-    return is_compressed_ ? state_ == Z_STREAM_END && rest().empty() : bytes_.empty();
-  }
-
- private:
-  static bool begins_member(std::string_view bytes) { return bytes.starts_with("\x1F\x8B"); }
-  std::string_view rest() const { return bytes_.substr(bytes_.size() - stream_.avail_in); }
-
-  std::string_view bytes_;
-  bool is_compressed_ = false;
-  z_stream stream_ = {};
-  int state_ = Z_OK;
-};
 
 }  // namespace
 
@@ -80,7 +25,7 @@ IdxArray read_idx(const std::filesystem::path& path, int64_t n_dimensions, const
     throw DataError(fmt::format("{}: {}", path.string(), problem));
   };
   const std::string content = read_file(path, Follow::links, limits.bytes);
-  ByteReader reader(content);
+  GzipReader reader(content);
   constexpr uint8_t bytes_type = 8;
   std::array<uint8_t, 4> magic{};
   if (reader.read(magic) != magic.size() || magic[0] != 0 || magic[1] != 0 || magic[2] != bytes_type ||

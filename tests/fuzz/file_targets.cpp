@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <iterator>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +21,7 @@
 #include "data/images/coco_file.h"
 #include "data/images/idx_file.h"
 #include "data/images/image_file.h"
+#include "data/structures/formats.h"
 #include "experiments/load_experiment.h"
 #include "io/config/config_file.h"
 #include "io/files.h"
@@ -115,6 +117,19 @@ void read_recording_bytes(const fs::path& path) {
   config.max_seconds = 5;
   const LogMel log_mel(config);
   log_mel(read_samples(path, config));
+}
+
+/// Reads a structure, and writes it in both forms, of which mmCIF can be read again.
+void read_structure_text(const std::string& input) {
+  const auto structure = parse_structure(input, "fuzzed");
+  for (const auto& chain : structure.models.front().chains) letters_of(chain);
+  try {
+    to_pdb(structure);
+  } catch (const DataError&) {
+    // Names and numbers that have too many characters.
+  }
+  const auto again = parse_structure(to_mmcif(structure), "written");
+  if (again.models.size() != structure.models.size()) throw std::logic_error("models are lost");
 }
 
 /// Pixels in one row: as high as a model reads it, it would be 22 million pixels long.
@@ -226,6 +241,8 @@ std::vector<Target> file_targets(const testing::TempDir& work, const fs::path& s
                      mutate_text,
                      [](const std::string& input) { parse_coco(input, "fuzzed"); },
                      {R"({"images": [], "annotations": {"id": 1}})", many_categories()}});
+  targets.push_back({"pdb", "a structure as PDB", mutate_bytes, read_structure_text});
+  targets.push_back({"mmcif", "a structure as mmCIF", mutate_bytes, read_structure_text});
   targets.push_back(
       {"config", "a configuration, in YAML", mutate_text,
        [name = in_configs("gpt")](const std::string& input) { read_experiment_text(input, name); },
