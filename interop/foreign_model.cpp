@@ -90,7 +90,8 @@ std::string name_of_run(const fs::path& dir) {
   std::error_code error;
   const auto full = fs::weakly_canonical(dir, error);
   auto name = (full.has_filename() ? full : full.parent_path()).filename().string();
-  std::ranges::replace_if(name, [](unsigned char byte) { return byte < 0x20; }, '-');
+  std::ranges::replace_if(
+      name, [](unsigned char byte) { return byte < 0x20; }, '-');
   while (name.starts_with('.')) name.erase(0, 1);
   return name.empty() ? "imported" : name;
 }
@@ -216,7 +217,8 @@ ForeignModel open_source(ForeignSource source) {
   if (type.needs_labels()) vocabulary.labels = std::move(described.labels);
   if (type.needs == VocabularyNeeds::labels_and_pixels || type.needs == VocabularyNeeds::pixels)
     vocabulary.pixels = std::move(pixels);
-  std::erase_if(files, [](const auto& file) { return is_hub_file(file.first); });  // the tokenizer has them
+  // Without a tokenizer here, its files stay for those who open the directory in Python.
+  if (type.needs_tokenizer()) std::erase_if(files, [](const auto& file) { return is_hub_file(file.first); });
   vocabulary.foreign_files = std::move(files);
   auto task = task_with_vocabulary(described.experiment, vocabulary);
   const auto mapping = [&] {

@@ -228,6 +228,7 @@ torch::Tensor StackImpl::forward(const StackInput& input) {
     // Each layer gets its own view, so that the memory's gradients are added layer by layer. Rounding is then
     // the same with and without recomputation.
     if (input.memory.defined()) context.cross.memory = input.memory.view_as(input.memory);
+    if (input.layer_inputs) input.layer_inputs->push_back(x);
     x = recompute ? recomputed_layer(layers[i], x, context, *shared_) : layers[i](x, context);
     if (input.layer_outputs) input.layer_outputs->push_back(normalised(x));
   }

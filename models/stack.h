@@ -36,8 +36,9 @@ struct StackInput {
   PositionRange range = {};             // with a state: the positions of these tokens
   /// The output of each layer is appended, after the final norm if there is one.
   std::vector<torch::Tensor>* layer_outputs = nullptr;
-  std::vector<torch::Tensor>* self_maps = nullptr;   // self-attention weights are appended
-  std::vector<torch::Tensor>* cross_maps = nullptr;  // cross-attention weights are appended
+  std::vector<torch::Tensor>* layer_inputs = nullptr;  // what each layer reads is appended
+  std::vector<torch::Tensor>* self_maps = nullptr;     // self-attention weights are appended
+  std::vector<torch::Tensor>* cross_maps = nullptr;    // cross-attention weights are appended
 };
 
 class StackImpl : public Cloneable<StackImpl> {

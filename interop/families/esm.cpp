@@ -9,6 +9,7 @@
 #include <torch/types.h>
 
 #include "interop/families/common.h"
+#include "interop/families/esmfold.h"
 #include "interop/families/families.h"
 
 namespace zoo {
@@ -17,9 +18,12 @@ namespace {
 /// The base of the rotary positions, which only newer files say.
 constexpr double kEsmTheta = 10000;
 
+bool folds(const Experiment& experiment) { return experiment.task.type == "structure_prediction"; }
+
 void read_esm(ForeignConfig& from, Experiment& to) {
   auto& model = to.model;
   model.architecture = Architecture::encoder;
+  if (folds(to)) read_esmfold(from, model);
   model.vocab_size = from.integer("vocab_size", 33);
   read_bert_keys(from, 0.1, model);
   // The layers have GELU whatever the file says, as their authors' program has it.
@@ -51,10 +55,11 @@ void read_esm(ForeignConfig& from, Experiment& to) {
   }
   model.contact_regression = true;
   model.tie_embeddings = from.flag("tie_word_embeddings", true);
-  model.output_bias = true;
+  model.output_bias = !folds(to);
   model.init_residual_scaling = false;
-  if (!from.flag("add_pooling_layer", true)) model.pooler = false;
-  from.require("is_folding_model", false);
+  if (!from.flag("add_pooling_layer", true) || folds(to)) model.pooler = false;
+  if (from.flag("is_folding_model", false) != folds(to))
+    from.fail("is_folding_model", "this does not fit the class under architectures");
   from.require("is_decoder", false);
   from.require("add_cross_attention", false);
   from.ignore({"esmfold_config", "vocab_list", "classifier_dropout"});
@@ -69,15 +74,20 @@ void write_esm(const Experiment& from, nlohmann::json& to) {
   if (model.position == Position::rotary) to["rope_theta"] = model.rotary.theta;
   to["token_dropout"] = model.token_dropout.has_value();
   if (model.token_dropout) to["mask_token_id"] = *model.token_dropout;
-  to["is_folding_model"] = false;
-  if (!model.pooler) to["add_pooling_layer"] = false;
+  to["is_folding_model"] = folds(from);
+  if (folds(from)) {
+    write_esmfold(model, to);
+  } else if (!model.pooler) {
+    to["add_pooling_layer"] = false;
+  }
 }
 
 TensorRules esm_rules(const Experiment& experiment) {
   const auto& model = experiment.model;
   const std::string ours = "encoder.layers.{}.", body = "esm.", theirs = body + "encoder.layer.{}.";
   TensorRules rules;
-  rules.prefix(body).layers(model.n_layers);
+  rules.layers(model.n_layers);
+  if (!folds(experiment)) rules.prefix(body);
   rules.module("token_embedding", body + "embeddings.word_embeddings");
   rules.module("encoder_embedder.position_embedding", body + "embeddings.position_embeddings");
   rules.module("encoder_embedder.embedding_norm", body + "embeddings.layer_norm");
@@ -101,7 +111,11 @@ TensorRules esm_rules(const Experiment& experiment) {
     // Published files have a table of positions that is not used.
     rules.ignore(body + "embeddings.position_embeddings.weight");
   }
-  add_roberta_head(experiment, body, rules);
+  if (folds(experiment)) {
+    add_esmfold_rules(model, rules);
+  } else {
+    add_roberta_head(experiment, body, rules);
+  }
   return rules;
 }
 
@@ -109,11 +123,12 @@ TensorRules esm_rules(const Experiment& experiment) {
 
 ForeignFamily esm_foreign() {
   return {.model_type = "esm",
-          .doc = "ESM-2 (Lin et al. 2023), ESM-1b, ESM-1v: proteins",
+          .doc = "ESM-2 (Lin et al. 2023), ESM-1b, ESM-1v, ESMFold: proteins",
           .classes = {{"EsmForMaskedLM", "masked_language_modeling"},
                       {"EsmForSequenceClassification", "text_classification"},
                       {"EsmForTokenClassification", "token_classification"},
-                      {"EsmModel", "text_features"}},
+                      {"EsmModel", "text_features"},
+                      {"EsmForProteinFolding", "structure_prediction"}},
           .read = read_esm,
           .write = write_esm,
           .rules = esm_rules};

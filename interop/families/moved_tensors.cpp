@@ -95,7 +95,9 @@ class WithBuffers final : public TensorSource {
     return found == buffers_.end() ? source_->shape(name) : found->second.sizes().vec();
   }
   torch::ScalarType dtype(const std::string& name) const override {
-    return buffers_.contains(name) ? type_ : source_->dtype(name);
+    const auto found = buffers_.find(name);
+    if (found == buffers_.end()) return source_->dtype(name);
+    return found->second.is_floating_point() ? type_ : found->second.scalar_type();
   }
   void read_into(const torch::Tensor& to, const std::string& name) const override {
     const auto found = buffers_.find(name);

@@ -77,7 +77,8 @@ bool has_values(const TensorSource& source, const std::string& name, const torch
   if (compared == Compared::shapes) return true;
   const auto type = source.dtype(name);
   const double precision = type == torch::kBFloat16 ? 1e-2 : type == torch::kHalf ? 1e-3 : 1e-5;
-  return torch::allclose(source.tensor(name).to(torch::kFloat), values, /*rtol=*/0, precision);
+  return torch::allclose(source.tensor(name).to(torch::kFloat), values.to(torch::kFloat), /*rtol=*/0,
+                         precision);
 }
 
 }  // namespace

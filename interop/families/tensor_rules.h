@@ -60,7 +60,8 @@ class TensorRules {
   /// A foreign tensor that a file may have, and then must have these values, up to the precision of its type.
   /// It is not exported.
   TensorRules& computed(std::string theirs, std::function<torch::Tensor()> values);
-  /// The same, but it is exported, in the type of the other tensors: transformers reads it from the file.
+  /// The same, but it is exported, numbers with fractions in the type of the other tensors: transformers
+  /// reads it from the file.
   TensorRules& buffer(std::string theirs, std::function<torch::Tensor()> values);
   /// Foreign tensors that a file may have and that do not matter; `*` stands for any text. They are not
   /// exported.

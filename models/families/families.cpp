@@ -22,6 +22,7 @@ ModelFamily resnet_family();
 ModelFamily detr_family();
 ModelFamily whisper_family();
 ModelFamily speech_encoder_family();
+ModelFamily esmfold_family();
 
 namespace {
 
@@ -93,7 +94,7 @@ Registry<ModelFamily>& model_families() {
   static Registry<ModelFamily> families(
       "model family", {reading_tokens(encoder_family()), reading_tokens(decoder_family()),
                        reading_tokens(encoder_decoder_family()), vit_family(), resnet_family(), detr_family(),
-                       whisper_family(), speech_encoder_family()});
+                       whisper_family(), speech_encoder_family(), esmfold_family()});
   return families;
 }
 

@@ -78,7 +78,8 @@ inline std::string_view what_lacks(const ModelFamily& family) {
                                 : std::string_view();
 }
 
-/// Holds encoder, decoder, encoder_decoder, vit, resnet, detr, whisper, speech_encoder and added families.
+/// Holds encoder, decoder, encoder_decoder, vit, resnet, detr, whisper, speech_encoder, esmfold and added
+/// families.
 Registry<ModelFamily>& model_families();
 
 /// A ModelFamily::make that constructs an Impl.

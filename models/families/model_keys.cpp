@@ -39,7 +39,7 @@ void validate_mixers(const ModelConfig& c, const ModelFamily& family, const Comp
 
 void describe(ConfigVisitor& v, ModelConfig& c) {
   const auto of_tokens = [&](const auto& keys) {
-    v.only_for({"encoder", "decoder", "encoder_decoder", "whisper", "speech_encoder"}, keys);
+    v.only_for({"encoder", "decoder", "encoder_decoder", "whisper", "speech_encoder", "esmfold"}, keys);
   };
   v.selection("architecture", c.architecture, model_families(), "The family.");
   of_tokens([&] {
@@ -122,7 +122,7 @@ void describe(ConfigVisitor& v, ModelConfig& c) {
   v.only_for({"encoder_decoder"}, [&] {
     v.field("share_embeddings", c.share_embeddings, "encoder_decoder: one token embedding for both sides.");
   });
-  v.only_for({"encoder"}, [&] {
+  v.only_for({"encoder", "esmfold"}, [&] {
     v.field("n_segments", c.n_segments,
             "encoder: segment (sentence A/B) embeddings; 0 = none. All of a text is segment A.",
             Limits::between(0, kWidest));

@@ -1,0 +1,37 @@
+#pragma once
+// The keys of the family esmfold.
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "models/config/model_config.h"
+
+namespace zoo {
+
+/// Keys of the structure module.
+struct EsmfoldStructureConfig {
+  int64_t residue_width = 384, pair_width = 128;
+  int64_t n_blocks = 8, n_heads = 12, head_width = 16, query_points = 4, value_points = 8;
+  int64_t transition_layers = 1, angle_width = 128, angle_blocks = 2;
+  double unit = 10, dropout = 0.1;
+};
+void describe(ConfigVisitor& v, EsmfoldStructureConfig& c);
+
+/// The keys of the family, beside `type: esmfold`. Those of `model` itself describe the language model.
+struct EsmfoldConfig {
+  int64_t passes = 4;
+  int64_t n_blocks = 48, residue_width = 1024, pair_width = 128, residue_heads = 32, pair_heads = 4;
+  int64_t most_distance = 32;
+  double dropout = 0;
+  std::optional<int64_t> chunk_size = {};
+  bool embed_residues = true;
+  int64_t confidence_width = 128;
+  EsmfoldStructureConfig structure = {};
+};
+void describe(ConfigVisitor& v, EsmfoldConfig& c);
+
+/// The token of ESM's vocabulary for each kind of residue.
+const std::vector<int64_t>& esm_tokens_of_residues();
+
+}  // namespace zoo
