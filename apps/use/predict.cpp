@@ -1,5 +1,5 @@
 // zoo predict: what a trained model says about new inputs: the class of a text, of its words or of an image,
-// the objects in an image, or what is said in a recording.
+// the objects in an image, what is said in a recording, or the structure of a protein.
 
 #include <algorithm>
 #include <cstdlib>
@@ -22,6 +22,7 @@
 #include "apps/console/prompt_lines.h"
 #include "apps/console/run_arguments.h"
 #include "apps/console/texts.h"
+#include "apps/use/fold.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "data/images/draw_boxes.h"
@@ -30,6 +31,7 @@
 #include "io/files.h"
 #include "pages/labels_page.h"
 #include "tasks/problem.h"
+#include "tasks/structures/folded_chain.h"
 #include "text/batches/tagged_texts.h"
 #include "text/text_rows.h"
 
@@ -43,8 +45,10 @@ struct PredictArguments {
   std::vector<std::filesystem::path> images, recordings;
   std::optional<int64_t> top;
   std::optional<double> min_score;
-  /// The directory of pictures with boxes; the page of texts with a label for each word.
+  /// The directory of pictures with boxes, or of structures; the page of texts with a label for each word.
   std::optional<std::filesystem::path> out;
+  std::optional<StructureFormat> format;
+  std::optional<int64_t> recycles;
   bool json = false, strict = false;
 };
 
@@ -342,8 +346,35 @@ bool predict(const PredictArguments& arguments, const Run& run) {
   return !unreadable.any();
 }
 
+/// Throws UsageError for an option that is for another kind of runs.
+void refuse(bool is_given, std::string_view option, std::string_view reason) {
+  if (is_given) throw UsageError(fmt::format("{}: this run {}: leave it out", option, reason));
+}
+
+void fold(const PredictArguments& arguments, const Run& run) {
+  constexpr std::string_view reason = "folds proteins";
+  refuse(!arguments.seconds.empty(), "--pair", reason);
+  refuse(!arguments.images.empty(), "--image", reason);
+  refuse(!arguments.recordings.empty(), "--audio", reason);
+  refuse(arguments.top.has_value(), "--top", reason);
+  refuse(arguments.min_score.has_value(), "--min-score", reason);
+  refuse(arguments.strict, "--strict", reason);
+  fold_sequences({.texts = arguments.texts,
+                  .out = arguments.out,
+                  .format = arguments.format,
+                  .recycles = arguments.recycles,
+                  .json = arguments.json},
+                 run);
+}
+
 int predict(const PredictArguments& arguments) {
   const auto run = open_run(arguments.run);
+  if (folds(run.experiment())) {
+    fold(arguments, run);
+    return EXIT_SUCCESS;
+  }
+  refuse(arguments.format.has_value(), "--format", "does not fold proteins");
+  refuse(arguments.recycles.has_value(), "--recycles", "does not fold proteins");
   require_predictions(run, arguments.run.dir);
   require_objects(arguments, run);
   refuse_top(arguments, run);
@@ -356,8 +387,9 @@ int predict(const PredictArguments& arguments) {
 
 void add_predict(CLI::App& app, int& exit_code) {
   const auto arguments = std::make_shared<PredictArguments>();
-  auto* command = app.add_subcommand(
-      "predict", "Classify texts, their words or images, find objects in images, or write down recordings");
+  auto* command = app.add_subcommand("predict",
+                                     "Classify texts, their words or images, find objects in images, write "
+                                     "down recordings, or fold proteins");
   add_run(*command, arguments->run.dir);
   add_texts(*command, arguments->texts);
   command
@@ -382,17 +414,30 @@ void add_predict(CLI::App& app, int& exit_code) {
       ->type_name("SCORE")
       ->check(number(0, 1));
   command
-      ->add_option("--out", arguments->out,
-                   "A directory to write the pictures to, with a box around each object, as PNG files named "
-                   "like the inputs; files of these names are replaced. For a run that labels texts, their "
-                   "words or characters: an HTML page to write in place of lines, which also has the labels "
-                   "of --input, if it is a table with labels")
+      ->add_option(
+          "--out", arguments->out,
+          "A directory to write the pictures to, with a box around each object, as PNG files named "
+          "like the inputs; files of these names are replaced. Of a run that folds proteins, the "
+          "directory for NAME.pdb of each chain, with the model's confidence (pLDDT, 0 to 100) as B "
+          "factors. For a run that labels texts, their words or characters: an HTML page to write in "
+          "place of lines, which also has the labels of --input, if it is a table with labels")
       ->type_name("PATH");
+  command
+      ->add_option("--format", arguments->format, "The form of the files of structures: pdb (default) or cif")
+      ->type_name("FORM")
+      ->transform(one_of<StructureFormat>());
+  command
+      ->add_option(
+          "--recycles", arguments->recycles,
+          "How often a structure goes through the model that folds it again; default: as the model says")
+      ->type_name("N")
+      ->check(whole_number(0, 100));
   add_json(*command, arguments->json,
            "One JSON document: {\"results\": [{\"input\", \"labels\": [{\"label\", \"probability\"}]}]}, for "
            "a score {\"input\", \"score\"}, for recordings {\"input\", \"text\"}, for words {\"input\", "
-           "\"tokens\": [{\"token\", \"label\", \"probability\"}]}, or for objects {\"input\", \"objects\": "
-           "[{\"label\", \"score\", \"box\": [x, y, width, height]}]}");
+           "\"tokens\": [{\"token\", \"label\", \"probability\"}]}, for proteins {\"name\", \"sequence\", "
+           "\"mean_plddt\", \"ptm\", \"plddt\", \"predicted_aligned_error\"}, or for objects {\"input\", "
+           "\"objects\": [{\"label\", \"score\", \"box\": [x, y, width, height]}]}");
   command->add_flag("--strict", arguments->strict,
                     "End at the first image or recording that cannot be read, instead of skipping it");
   add_base(*command, arguments->run.base);
@@ -410,7 +455,11 @@ void add_predict(CLI::App& app, int& exit_code) {
       "speech_recognition prints what is said. If the model reads images or recordings, --input and standard "
       "input list their paths, one a line, and where there are several the line begins with the path. Files "
       "that cannot be read are named and skipped, and the exit code is 1 at the end. A model that detects "
-      "prints a line for each object: input, label, score, x, y, width, height, in pixels of the picture.");
+      "prints a line for each object: input, label, score, x, y, width, height, in pixels of the picture. A "
+      "model of the task structure_prediction reads proteins: --text is a sequence of letters, and --input "
+      "is FASTA, a structure as PDB or mmCIF, of whose chains it takes the sequences, or a text with a "
+      "sequence in each line, also with .gz. It prints the name of each chain, its length, the mean pLDDT, "
+      "and the predicted TM-score.");
   command->callback([arguments, &exit_code] { exit_code = predict(*arguments); });
 }
 

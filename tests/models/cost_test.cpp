@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
+#include "models/families/esmfold.h"
 #include "models/families/model_cost.h"
 #include "models/model.h"
 #include "tests/support/small_models.h"
@@ -72,6 +73,25 @@ TEST(ModelCost, CountsTheParametersOfEveryRealModel) {
     config.share_embeddings = false;
     EXPECT_EQ(model_cost(config, translate, 8).parameters, real_parameters(config, translate));
   }
+}
+
+TEST(ModelCost, CountsTheParametersOfAModelThatFolds) {
+  ModelConfig config;
+  config.architecture = Selection(
+      "esmfold",
+      EsmfoldConfig{
+          .n_blocks = 2, .residue_width = 24, .pair_width = 12, .residue_heads = 3, .pair_heads = 2});
+  model_families().at("esmfold").set_defaults(config);
+  config.d_model = 16, config.n_layers = 2, config.n_heads = 2;
+  const ModelPurpose fold{.head = HeadKind::none};
+  EXPECT_EQ(model_cost(config, fold, 8).parameters, real_parameters(config, fold));
+  // Recycling costs as much again, apart from the language model and the heads.
+  const PassShape shape{.length = 8};
+  const double flops = forward_flops(config, fold, shape);
+  auto four = config.architecture.as<EsmfoldConfig>();
+  four.passes *= 2;
+  config.architecture = Selection("esmfold", four);
+  EXPECT_GT(forward_flops(config, fold, shape), 1.5 * flops);
 }
 
 // The cost per token that `zoo inspect` shows agrees with the cost of a batch that the trainer counts.

@@ -1078,7 +1078,7 @@ REMARKS = {
     "gemma2": "with soft caps",
     "gemma3_text": "with two rotary bases",
     "longformer": "the first token is global",
-    "esm": "rotary and learned positions; contacts as `predict_contacts`; not ESMFold",
+    "esm": "rotary and learned positions; contacts as `predict_contacts`; of ESMFold also structures and gradients",
     "big_bird": "`block_sparse`: texts of up to (5 + 2 `num_random_blocks`) `block_size` tokens, which see everything; in "
     "longer ones transformers takes the first block for each random one. The pooler that its classes do not use is not "
     "written",

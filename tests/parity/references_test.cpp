@@ -10,9 +10,10 @@ TEST(References, AreMadeByOneProcess) {
   if (!out)
     GTEST_SKIP() << "each test makes its own, because ZOO_REFERENCES names no directory for all of them";
   make_references(out);
-  make_references(out / References::folder_of(Transformers::of_version_4),
-                  "reference_interop.py reference_hub_sentencepiece.py reference_hub_tokenizers.py",
-                  Transformers::of_version_4);
+  make_references(
+      out / References::folder_of(Transformers::of_version_4),
+      "reference_folding.py reference_interop.py reference_hub_sentencepiece.py reference_hub_tokenizers.py",
+      Transformers::of_version_4);
 }
 
 }  // namespace

@@ -1,0 +1,119 @@
+#include "apps/use/fold.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iostream>
+#include <iterator>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "apps/console/standard_input.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "data/structures/formats.h"
+#include "data/structures/sequences.h"
+#include "data/text_files.h"
+#include "io/files.h"
+#include "io/json_document.h"
+#include "tasks/structures/folded_chain.h"
+
+namespace zoo {
+namespace {
+
+/// The name of a file, without directories and special characters, and not twice.
+std::string file_name(const std::string& name, std::set<std::string>& taken) {
+  constexpr size_t longest = 200;
+  std::string plain;
+  for (const char c : name.substr(0, longest)) {
+    const bool is_plain = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+                          c == '_' || c == '-' || (c == '.' && !plain.empty());
+    plain += is_plain ? c : '_';
+  }
+  if (plain.empty()) plain = "sequence";
+  std::string unique = plain;
+  for (int64_t n = 2; !taken.insert(ascii_lower(unique)).second; ++n) unique = fmt::format("{}-{}", plain, n);
+  return unique;
+}
+
+std::vector<NamedSequence> sequences_of(const FoldArguments& arguments) {
+  std::vector<NamedSequence> sequences;
+  for (const auto& text : arguments.texts.texts)
+    sequences.push_back({.name = "sequence", .letters = checked_sequence(text, "--text")});
+  for (const auto& file : arguments.texts.files)
+    std::ranges::move(read_sequences(file), std::back_inserter(sequences));
+  if (!arguments.texts.names_texts()) {
+    const auto input =
+        checked_text(standard_input("type sequences, or give --text or --input"), "standard input");
+    for (const auto line : lines_of(input)) {
+      if (!is_blank(line))
+        sequences.push_back({.name = "sequence", .letters = checked_sequence(line, "standard input")});
+    }
+  }
+  std::set<std::string> taken;
+  for (auto& sequence : sequences) sequence.name = file_name(sequence.name, taken);
+  return sequences;
+}
+
+/// Numbers with two digits behind the point, which is more than a model knows.
+nlohmann::json rounded(const std::vector<double>& numbers) {
+  auto list = nlohmann::json::array();
+  for (const double number : numbers) list.push_back(std::round(number * 100) / 100);
+  return list;
+}
+
+nlohmann::json json_of(const NamedSequence& sequence, const FoldedChain& folded) {
+  auto errors = nlohmann::json::array();
+  for (int64_t i = 0; i < folded.aligned_error.size(0); ++i) {
+    const auto row = folded.aligned_error[i];
+    const auto* const first = row.const_data_ptr<float>();
+    errors.push_back(rounded({first, first + row.numel()}));
+  }
+  return {{"name", sequence.name},           {"sequence", sequence.letters},
+          {"mean_plddt", folded.mean_plddt}, {"ptm", folded.tm_score},
+          {"plddt", rounded(folded.plddt)},  {"predicted_aligned_error", std::move(errors)}};
+}
+
+}  // namespace
+
+void fold_sequences(const FoldArguments& arguments, const Run& run) {
+  if (arguments.format && !arguments.out)
+    throw UsageError("--format: is for the files of structures: give --out, too");
+  const auto& out = arguments.out;
+  if (out && out->empty()) throw UsageError("--out: the name is empty: give a directory");
+  if (out && is_there(*out) && !has_directory(*out))
+    throw UsageError(fmt::format("--out: {} is not a directory", out->string()));
+  const auto format = arguments.format.value_or(StructureFormat::pdb);
+  const auto passes = arguments.recycles ? std::optional(*arguments.recycles + 1) : std::nullopt;
+  const auto sequences = sequences_of(arguments);
+  if (out) make_directory(*out);
+  const auto show = progress_over("folding", "chains");
+  auto results = nlohmann::json::array();
+  int64_t n_done = 0;
+  for (const auto& sequence : sequences) {
+    const auto folded = fold_chain(run.model(), sequence, passes);
+    if (out) {
+      const auto text =
+          format == StructureFormat::pdb ? to_pdb(folded.structure) : to_mmcif(folded.structure);
+      write_file_atomically(*out / fmt::format("{}.{}", sequence.name, name_of(format)), text);
+    }
+    if (arguments.json) {
+      results.push_back(json_of(sequence, folded));
+    } else {
+      std::cout << fmt::format("{}\t{}\t{:.1f}\t{:.3f}\n", sequence.name, sequence.letters.size(),
+                               folded.mean_plddt, folded.tm_score)
+                << std::flush;
+    }
+    show(++n_done, std::ssize(sequences));
+  }
+  if (arguments.json) std::cout << json_text(nlohmann::json{{"results", std::move(results)}}) << '\n';
+  if (out) {
+    std::cerr << fmt::format("{} structure{} in {}\n", sequences.size(), sequences.size() == 1 ? "" : "s",
+                             out->string());
+  }
+}
+
+}  // namespace zoo
