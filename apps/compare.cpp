@@ -44,7 +44,7 @@ struct CompareArguments {
   std::optional<int64_t> seeds;
   std::optional<MatchQuantity> match;
   std::filesystem::path out;
-  bool resume = false, overwrite = false, json = false;
+  bool resume = false, overwrite = false, no_speed = false, json = false;
   int64_t jobs = 1;
   std::string device = "auto";
 };
@@ -57,6 +57,7 @@ std::string command_line(const CompareArguments& arguments) {
   if (!arguments.budget.empty()) command += " --budget " + shell_word(arguments.budget);
   if (arguments.seeds) command += fmt::format(" --seeds {}", *arguments.seeds);
   if (arguments.match) command += fmt::format(" --match {}", name_of(*arguments.match));
+  if (arguments.no_speed) command += " --no-speed";
   return command;
 }
 
@@ -86,6 +87,7 @@ Comparison read_comparison(const CompareArguments& arguments) {
   if (!arguments.budget.empty()) settings.budget = config_of(parse_budget(arguments.budget));
   if (arguments.seeds) settings.seeds = *arguments.seeds;
   if (arguments.match) settings.match = *arguments.match;
+  if (arguments.no_speed) settings.speed_seconds = 0, settings.scaling = false;
   return comparison;
 }
 
@@ -193,6 +195,9 @@ void add_compare(CLI::App& app, int& exit_code) {
       ->add_option("--data", arguments->data,
                    "Evaluate finished runs and directories in Hugging Face's form on these files")
       ->type_name("FILE");
+  command->add_flag("--no-speed", arguments->no_speed,
+                    "Measure neither speeds nor costs by the length of the input, which takes half a minute a "
+                    "variant");
   command->add_option("--out", arguments->out, "Directory of the comparison; default: runs/NAME")
       ->type_name("DIR");
   auto* resume =

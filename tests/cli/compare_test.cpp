@@ -161,16 +161,19 @@ TEST_F(Compare, ReportsAreMadeOfTheResultsAlone) {
 
 TEST_F(Compare, FinishedRunsAreOnlyEvaluated) {
   ASSERT_EQ(run("study.yaml --out c --seeds 1 --set training.steps=4").code, 0);
-  const auto evaluated = run("c/runs/one/seed-1 c/runs/slow/seed-1 --out d --json");
+  const auto evaluated = run("c/runs/one/seed-1 c/runs/slow/seed-1 --out d --no-speed --json");
   ASSERT_EQ(evaluated.code, 0) << evaluated.err;
   const auto again = Json::parse(evaluated.out);
   EXPECT_EQ(again["runs"][0]["seeds"][0]["valid_loss"], results("c")["runs"][0]["seeds"][0]["valid_loss"]);
   EXPECT_EQ(again["runs"][1]["versus_baseline"]["verdict"], "untested");  // one seed
   EXPECT_FALSE(std::filesystem::exists(dir_ / "d/runs"));
   // One run is a page about it.
-  const auto alone = run("c/runs/one/seed-1 --out alone");
+  const auto alone = run("c/runs/one/seed-1 --out alone --no-speed");
   ASSERT_EQ(alone.code, 0) << alone.err;
   EXPECT_EQ(results("alone")["runs"].size(), 1u);
+  EXPECT_TRUE(results("alone")["runs"][0]["speed"].is_null());
+  EXPECT_THAT(results("alone")["runs"][0]["scaling"], IsEmpty());
+  EXPECT_EQ(results("alone")["command"], "zoo compare c/runs/one/seed-1 --no-speed");
   EXPECT_TRUE(std::filesystem::exists(dir_ / "alone/report.html"));
 }
 
@@ -504,7 +507,7 @@ TEST_F(Compare, OverwriteRemovesOnlyWhatAComparisonWrote) {
 TEST_F(Compare, ARunThatWasTrainedOnIsEvaluatedAnew) {
   const std::string train = "train base.yaml --resume --out r --set training.steps=";
   const auto loss = [this] {
-    const auto outcome = run("r --out c --resume --json");
+    const auto outcome = run("r --out c --no-speed --resume --json");
     EXPECT_EQ(outcome.code, 0) << outcome.err;
     return Json::parse(outcome.out)["runs"][0]["seeds"][0]["valid_loss"].get<double>();
   };
@@ -533,7 +536,7 @@ TEST_F(Compare, ARunThatWasInterruptedIsShownAsSuch) {
   auto config = read_file(dir_ / "r/config.yaml");
   config.replace(config.find("steps: 8"), 8, "steps: 60");  // as if it had been stopped early
   dir_.write("r/config.yaml", config);
-  ASSERT_EQ(run("r --out c").code, 0);
+  ASSERT_EQ(run("r --out c --no-speed").code, 0);
   const auto document = results("c");
   EXPECT_EQ(document["runs"][0]["seeds"][0]["end"], "interrupted");
   EXPECT_EQ(document["runs"][0]["seeds"][0]["steps"], 8);
