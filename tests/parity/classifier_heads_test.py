@@ -266,17 +266,18 @@ def test_directories(zoo, made):
         if directory.tokenizer.encode(" ", add_special_tokens=False).ids:
             shown += [" ", "\n"]
         texts = [word for text in shown for word in ("--text", text)]
-        for text, result in zip(shown, zoo.json("predict", name, *texts)["results"], strict=True):
+        answers = zoo.json("predict", name, *texts)
+        for text, result in zip(shown, answers["results"], strict=True):
             check_answer(result, activated(directory.logits(text), activation), problem, names, (name, text))
         pairs = [word for a, b in PAIRS for word in ("--text", a, "--pair", b)]
         (made / "lines.txt").write_text("".join(f"{a}\t{b}\n" for a, b in PAIRS) + "ada\n")
-        with_lines = zoo.json("predict", name, "--input", "lines.txt")["results"]
         (made / "blanks.txt").write_text("sea \n ada  \n")
         (made / "blanks.jsonl").write_text('{"text": "sea "}\n{"text": " ada  "}\n')
-        for file in ("blanks.txt", "blanks.jsonl"):
-            for text, result in zip(("sea ", " ada  "), zoo.json("predict", name, "--input", file)["results"], strict=True):
-                check_answer(result, activated(directory.logits(text), activation), problem, names, (name, file, text))
-        assert len(with_lines) == len(PAIRS) + 1
+        files = [word for file in ("lines.txt", "blanks.txt", "blanks.jsonl") for word in ("--input", file)]
+        of_files = zoo.json("predict", name, *files)["results"]
+        with_lines = of_files[: len(PAIRS) + 1]
+        for text, result in zip(("sea ", " ada  ") * 2, of_files[len(PAIRS) + 1 :], strict=True):
+            check_answer(result, activated(directory.logits(text), activation), problem, names, (name, "file", text))
         right = [activated(directory.logits(a, b), activation) for a, b in PAIRS]
         for i, result in enumerate(zoo.json("predict", name, *pairs)["results"]):
             check_answer(result, right[i], problem, names, (name, PAIRS[i]))
@@ -289,7 +290,7 @@ def test_directories(zoo, made):
         for key in ("problem_type", *keys):
             assert old.get(key) == new.get(key), (name, key)
         zoo("import", name, f"{name}-run")
-        assert zoo.json("predict", f"{name}-run", *texts) == zoo.json("predict", name, *texts), name
+        assert zoo.json("predict", f"{name}-run", *texts) == answers, name
     said = zoo("inspect", "bert_labels")
     assert "any of 3 labels: the sigmoid of each output (task.problem multi_label)" in said, said
     said = zoo("inspect", "gpt2_score")
