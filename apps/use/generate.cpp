@@ -48,7 +48,7 @@ struct GenerateArguments {
   bool names_prompts() const { return !prompts.empty() || prompt_ids || input; }
 };
 
-struct Prompt {
+struct GivenPrompt {
   std::string text;
   TokenIds ids;
 };
@@ -72,7 +72,7 @@ struct PromptReader {
 
   size_t most_bytes() const { return most_prompt_bytes(max_length); }
 
-  Prompt read(std::string text) const {
+  GivenPrompt read(std::string text) const {
     check_prompt_size(text, max_length);
     check_utf8(text);
     auto ids = writer ? encode_prompt(tokenizer, text, *writer) : tokenizer.encode_masked(text);
@@ -94,12 +94,12 @@ std::vector<std::string> prompt_texts(const GenerateArguments& arguments, size_t
   return lines;
 }
 
-std::vector<Prompt> read_prompts(const GenerateArguments& arguments, const PromptReader& reader) {
+std::vector<GivenPrompt> read_prompts(const GenerateArguments& arguments, const PromptReader& reader) {
   if (arguments.prompt_ids) {
     const auto ids = prompt_ids(*arguments.prompt_ids);
     return {{.text = reader.tokenizer.decode(ids), .ids = ids}};
   }
-  std::vector<Prompt> prompts;
+  std::vector<GivenPrompt> prompts;
   for (auto& text : prompt_texts(arguments, reader.most_bytes())) {
     try {
       prompts.push_back(reader.read(std::move(text)));
@@ -122,7 +122,7 @@ void write(std::string_view text) {
   if (!std::cout) throw SystemError("cannot write to standard output");
 }
 
-nlohmann::ordered_json result_json(const Prompt& prompt, const std::vector<Output>& outputs) {
+nlohmann::ordered_json result_json(const GivenPrompt& prompt, const std::vector<Output>& outputs) {
   auto list = nlohmann::ordered_json::array();
   for (const auto& output : outputs) {
     list.push_back({{"text", output.text},
@@ -151,7 +151,7 @@ struct Layout {
   bool continues_prompt, several_prompts, several_samples;
 
   /// The text before output `s` of prompt `p`. A line break follows the output.
-  std::string before(size_t p, int64_t s, const Prompt& prompt) const {
+  std::string before(size_t p, int64_t s, const GivenPrompt& prompt) const {
     const std::string gap = p > 0 || s > 0 ? "\n" : "";
     if (!continues_prompt) {
       if (!several_samples) return "";
@@ -254,7 +254,7 @@ class Writer {
       if (!generator_.continues_prompt()) fail_without_prompts();
       prompts.emplace_back();  // a text from nothing
     }
-    const auto is_empty = [](const Prompt& prompt) { return prompt.ids.empty(); };
+    const auto is_empty = [](const GivenPrompt& prompt) { return prompt.ids.empty(); };
     if (!generator_.continues_prompt() && std::ranges::all_of(prompts, is_empty))
       throw DataError("the prompt is empty: there is nothing to answer");
     if (!arguments_.stream) return write_all(prompts);
@@ -280,7 +280,7 @@ class Writer {
     });
   }
 
-  void stream(size_t p, const Prompt& prompt, const Layout& layout) const {
+  void stream(size_t p, const GivenPrompt& prompt, const Layout& layout) const {
     for (int64_t s = 0; s < options_.num_samples; ++s) {
       const Draw draw{.prompt = p, .sample = static_cast<uint64_t>(s)};
       auto pieces = generator_.stream(prompt.ids, options_, draw);
@@ -300,7 +300,7 @@ class Writer {
         fmt::format("writing {} text{} of up to {} tokens", n_texts, n_texts == 1 ? "" : "s", most));
   }
 
-  void write_all(const std::vector<Prompt>& prompts) const {
+  void write_all(const std::vector<GivenPrompt>& prompts) const {
     std::vector<TokenIds> ids;
     for (const auto& prompt : prompts) ids.push_back(prompt.ids);
     say_if_long(std::ssize(prompts));
@@ -403,7 +403,7 @@ void fill_masks(const GenerateArguments& arguments, const Run& run) {
                                 .max_length = run.experiment().model.max_positions};
   const PromptReader reader{
       .tokenizer = run.tokenizer(), .max_length = options.max_length, .writer = nullptr};
-  const auto fill = [&](const Prompt& prompt) {
+  const auto fill = [&](const GivenPrompt& prompt) {
     return zoo::fill_masks(run.model(), run.tokenizer(), prompt.ids, options);
   };
   if (is_conversation(arguments)) {

@@ -15,10 +15,12 @@
 namespace zoo {
 namespace {
 
-constexpr int64_t kWidth = 6, kInner = 5, kExperts = 8, kActive = 3;
+constexpr int64_t kTokenWidth = 6, kInnerWidth = 5, kExperts = 8, kActive = 3;
 
 ExpertsOptions some_experts(Activation activation = Activation::swiglu) {
-  return {FeedForwardOptions(kWidth, kInner).activation(activation).bias(activation == Activation::gelu),
+  return {FeedForwardOptions(kTokenWidth, kInnerWidth)
+              .activation(activation)
+              .bias(activation == Activation::gelu),
           kExperts, kActive};
 }
 
@@ -38,11 +40,11 @@ torch::Tensor said(const Experts& experts, int64_t e, const torch::Tensor& x) {
     const auto y = rows.mv(input);
     return map->bias.defined() ? y + map->bias.narrow(0, e * width, width) : y;
   };
-  const auto up = part(experts->up, x, kInner);
+  const auto up = part(experts->up, x, kInnerWidth);
   const auto activation = experts->options.expert().activation();
-  const auto inner =
-      experts->gate ? activate(activation, part(experts->gate, x, kInner)) * up : activate(activation, up);
-  return part(experts->down, inner, kWidth);
+  const auto inner = experts->gate ? activate(activation, part(experts->gate, x, kInnerWidth)) * up
+                                   : activate(activation, up);
+  return part(experts->down, inner, kTokenWidth);
 }
 
 /// The k best experts of one token, as the papers choose them, the best first.
@@ -80,7 +82,7 @@ torch::Tensor token_by_token(Experts experts, const torch::Tensor& x) {
   auto weights = values.index_select(0, torch::tensor(best));
   if (after) weights = weights.softmax(0);
   if (options.normalize()) weights = weights / weights.sum();
-  auto y = torch::zeros({kWidth});
+  auto y = torch::zeros({kTokenWidth});
   for (size_t i = 0; i < best.size(); ++i)
     y = y + options.scale() * weights[static_cast<int64_t>(i)] * said(experts, best[i], x);
   if (!experts->shared) return y;
@@ -98,7 +100,7 @@ std::vector<torch::Tensor> gradients_of(const torch::Tensor& loss, std::vector<t
 }
 
 std::vector<ExpertsOptions> kinds() {
-  const auto shared = FeedForwardOptions(kWidth, 4).activation(Activation::swiglu).bias(false);
+  const auto shared = FeedForwardOptions(kTokenWidth, 4).activation(Activation::swiglu).bias(false);
   return {some_experts(),
           some_experts().normalize(true),
           some_experts(Activation::gelu).router(Router::softmax_after_top_k),
@@ -113,7 +115,7 @@ TEST(Experts, AreTheSumOfTheChosenNetworks) {
   for (const auto& options : kinds()) {
     auto experts = random_experts(options);
     SCOPED_TRACE(static_cast<int>(options.router()));
-    const auto x = torch::randn({3, 5, kWidth});
+    const auto x = torch::randn({3, 5, kTokenWidth});
     auto a = x.clone().requires_grad_(), b = x.clone().requires_grad_();
     const auto found = experts(a);
     std::vector<torch::Tensor> rows;
@@ -138,7 +140,7 @@ TEST(Experts, ATokenDoesNotDependOnItsCompany) {
   const torch::NoGradGuard no_grad;
   for (const auto& options : kinds()) {
     auto experts = random_experts(options);
-    const auto x = torch::randn({40, 1, kWidth});
+    const auto x = torch::randn({40, 1, kTokenWidth});
     const auto together = experts(x);
     for (int64_t i = 0; i < x.size(0); ++i)
       EXPECT_TRUE(torch::allclose(experts(x.narrow(0, i, 1)), together.narrow(0, i, 1), 1e-5, 1e-6));
@@ -147,7 +149,7 @@ TEST(Experts, ATokenDoesNotDependOnItsCompany) {
 
 // The gradients are those of the objective plus the losses, whichever rows go through the layer together.
 TEST(Experts, TrainingAddsLossesOfBalance) {
-  const auto x = torch::randn({3, 5, kWidth}), upstream = torch::randn({3, 5, kWidth});
+  const auto x = torch::randn({3, 5, kTokenWidth}), upstream = torch::randn({3, 5, kTokenWidth});
   const auto lengths = torch::tensor({5, 2, 4});
   const double balance = 0.3, z_loss = 0.2, weight = 0.25;
   for (const auto router : {Router::softmax, Router::sigmoid}) {
@@ -187,7 +189,7 @@ TEST(Experts, TrainingAddsLossesOfBalance) {
 
 TEST(Experts, MayBeStoredInFewerBits) {
   const torch::NoGradGuard no_grad;
-  const auto x = torch::randn({2, 7, kWidth});
+  const auto x = torch::randn({2, 7, kTokenWidth});
   for (const auto format : {WeightFormat::bf16, WeightFormat::int8}) {
     auto experts = random_experts(some_experts().router(Router::softmax_after_top_k));
     const auto before = experts(x);

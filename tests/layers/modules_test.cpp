@@ -16,7 +16,7 @@
 namespace zoo {
 namespace {
 
-constexpr int64_t kWidth = 12;
+constexpr int64_t kModuleWidth = 12;
 
 int64_t count(const torch::nn::Module& module) {
   int64_t n = 0;
@@ -46,8 +46,8 @@ TEST(Norm, FreshOnesBringEveryKindToUnitSize) {
 
 TEST(Norm, OfAConstantVectorIsFinite) {
   for (const auto kind : kNorms) {
-    auto x = torch::zeros({2, kWidth}).requires_grad_(true);
-    Norm norm{NormOptions(kWidth).kind(kind)};
+    auto x = torch::zeros({2, kModuleWidth}).requires_grad_(true);
+    Norm norm{NormOptions(kModuleWidth).kind(kind)};
     const auto y = norm(x);
     EXPECT_EQ(y.abs().max().item<float>(), 0);
     y.sum().backward();
@@ -57,29 +57,30 @@ TEST(Norm, OfAConstantVectorIsFinite) {
 
 TEST(FeedForward, CountsParameters) {
   const auto parameters = [](Activation activation, GateProjection gate, bool bias) {
-    return count(*FeedForward(FeedForwardOptions(kWidth, 20).activation(activation).gate(gate).bias(bias)));
+    return count(
+        *FeedForward(FeedForwardOptions(kModuleWidth, 20).activation(activation).gate(gate).bias(bias)));
   };
   for (const auto gate : {GateProjection::separate, GateProjection::fused}) {
-    EXPECT_EQ(parameters(Activation::relu, gate, false), 2 * kWidth * 20);
-    EXPECT_EQ(parameters(Activation::relu, gate, true), 2 * kWidth * 20 + 20 + kWidth);
-    EXPECT_EQ(parameters(Activation::swiglu, gate, false), 3 * kWidth * 20);
-    EXPECT_EQ(parameters(Activation::swiglu, gate, true), 3 * kWidth * 20 + 2 * 20 + kWidth);
+    EXPECT_EQ(parameters(Activation::relu, gate, false), 2 * kModuleWidth * 20);
+    EXPECT_EQ(parameters(Activation::relu, gate, true), 2 * kModuleWidth * 20 + 20 + kModuleWidth);
+    EXPECT_EQ(parameters(Activation::swiglu, gate, false), 3 * kModuleWidth * 20);
+    EXPECT_EQ(parameters(Activation::swiglu, gate, true), 3 * kModuleWidth * 20 + 2 * 20 + kModuleWidth);
   }
 }
 
 TEST(FeedForward, WorksOnEachPositionAlone) {
   torch::manual_seed(2);
-  const auto x = torch::randn({2, 5, kWidth});
+  const auto x = torch::randn({2, 5, kModuleWidth});
   for (const auto activation : {Activation::gelu, Activation::swiglu}) {
-    FeedForward module(FeedForwardOptions(kWidth, 20).activation(activation));
+    FeedForward module(FeedForwardOptions(kModuleWidth, 20).activation(activation));
     EXPECT_TRUE(torch::allclose(module(x).select(1, 3), module(x.narrow(1, 3, 1)).squeeze(1), 1e-5, 1e-6));
   }
 }
 
 TEST(FeedForward, DropsOnlyInTraining) {
   torch::manual_seed(3);
-  FeedForward module(FeedForwardOptions(kWidth, 20).dropout(0.5));
-  const auto x = torch::randn({2, 5, kWidth});
+  FeedForward module(FeedForwardOptions(kModuleWidth, 20).dropout(0.5));
+  const auto x = torch::randn({2, 5, kModuleWidth});
   EXPECT_FALSE(torch::equal(module(x), module(x)));
   module->eval();
   EXPECT_TRUE(torch::equal(module(x), module->down(torch::relu(module->up(x)))));
@@ -87,7 +88,8 @@ TEST(FeedForward, DropsOnlyInTraining) {
 
 TEST(Residual, HasTheNormsOfItsPlacement) {
   const auto names = [](NormPlacement placement) {
-    Residual residual(ResidualOptions(NormOptions(kWidth).bias(false), {"f", "g"}).placement(placement));
+    Residual residual(
+        ResidualOptions(NormOptions(kModuleWidth).bias(false), {"f", "g"}).placement(placement));
     std::vector<std::string> result;
     for (const auto& item : residual->named_parameters()) result.push_back(item.key());
     return result;
@@ -104,8 +106,8 @@ TEST(Residual, HasTheNormsOfItsPlacement) {
 TEST(Residual, DropsSubLayerOutputsOnlyInTraining) {
   torch::manual_seed(4);
   for (const auto placement : kPlacements) {
-    Residual residual(ResidualOptions(NormOptions(kWidth), {"f"}).placement(placement).dropout(0.5));
-    const auto x = torch::randn({2, 5, kWidth});
+    Residual residual(ResidualOptions(NormOptions(kModuleWidth), {"f"}).placement(placement).dropout(0.5));
+    const auto x = torch::randn({2, 5, kModuleWidth});
     const auto f = [](const torch::Tensor& h) { return torch::sin(h); };
     EXPECT_FALSE(torch::equal(residual(x, {f}), residual(x, {f})));
     residual->eval();
@@ -115,24 +117,24 @@ TEST(Residual, DropsSubLayerOutputsOnlyInTraining) {
 }
 
 TEST(Residual, WantsAsManyFunctionsAsNames) {
-  Residual residual(ResidualOptions(NormOptions(kWidth), {"f", "g"}));
+  Residual residual(ResidualOptions(NormOptions(kModuleWidth), {"f", "g"}));
   const auto f = [](const torch::Tensor& h) { return h; };
-  EXPECT_THROW(residual(torch::zeros({1, 1, kWidth}), {f}), c10::Error);
+  EXPECT_THROW(residual(torch::zeros({1, 1, kModuleWidth}), {f}), c10::Error);
 }
 
 TEST(TransformerLayer, KeepsShapesInEveryPlacementAndGivesGradientsToEveryParameter) {
   torch::manual_seed(5);
   for (const auto placement : kPlacements) {
     for (const bool cross : {false, true}) {
-      auto options = TransformerLayerOptions(AttentionOptions(kWidth, 3), FeedForwardOptions(kWidth, 20),
-                                             NormOptions(kWidth))
+      auto options = TransformerLayerOptions(AttentionOptions(kModuleWidth, 3),
+                                             FeedForwardOptions(kModuleWidth, 20), NormOptions(kModuleWidth))
                          .norm_placement(placement);
-      if (cross) options.cross_attention(AttentionOptions(kWidth, 3));
+      if (cross) options.cross_attention(AttentionOptions(kModuleWidth, 3));
       TransformerLayer layer(options);
       LayerContext context;
-      if (cross) context.cross.memory = torch::randn({2, 4, kWidth});
-      const auto y = layer(torch::randn({2, 5, kWidth}), context);
-      EXPECT_EQ(y.sizes(), (torch::IntArrayRef{2, 5, kWidth}));
+      if (cross) context.cross.memory = torch::randn({2, 4, kModuleWidth});
+      const auto y = layer(torch::randn({2, 5, kModuleWidth}), context);
+      EXPECT_EQ(y.sizes(), (torch::IntArrayRef{2, 5, kModuleWidth}));
       y.square().mul(torch::rand_like(y)).sum().backward();
       for (const auto& item : layer->named_parameters()) {
         ASSERT_TRUE(item.value().grad().defined()) << item.key();
@@ -144,12 +146,12 @@ TEST(TransformerLayer, KeepsShapesInEveryPlacementAndGivesGradientsToEveryParame
 
 TEST(Embedding, TyingSavesOneTable) {
   torch::manual_seed(6);
-  TokenEmbedding embedding(TokenEmbeddingOptions(50, kWidth));
-  const auto options = OutputProjectionOptions(kWidth, 50);
+  TokenEmbedding embedding(TokenEmbeddingOptions(50, kModuleWidth));
+  const auto options = OutputProjectionOptions(kModuleWidth, 50);
   OutputProjection separate(options), tied(options, embedding);
-  EXPECT_EQ(count(*separate) - count(*tied), 50 * kWidth);
+  EXPECT_EQ(count(*separate) - count(*tied), 50 * kModuleWidth);
   EXPECT_EQ(count(*tied), 0);
-  const auto hidden = torch::randn({2, 3, kWidth});
+  const auto hidden = torch::randn({2, 3, kModuleWidth});
   EXPECT_TRUE(torch::equal(tied(hidden), hidden.matmul(embedding->matrix().parameter().t())));
   tied(hidden).sum().backward();
   EXPECT_TRUE(embedding->matrix().parameter().grad().defined());
