@@ -52,12 +52,12 @@ AttentionReport picture_report() {
   report.source_tokens[0] = "class";
   for (int64_t layer = 0; layer < 2; ++layer)
     report.layers.push_back({AttentionKind::encoder, layer, weights(10, 10)});
-  report.image =
-      AttendedImage{.file = "pictures/<script>alert(1)<script>.png",
-                    .picture = picture(40, 60),
-                    .grid = grid,
-                    .part = {.x = 10, .y = 0, .width = 40, .height = 40},
-                    .prediction = {.input = "x.png", .labels = {{"</script>", 0.75}, {"{{data}}", 0.25}}}};
+  report.image = AttendedImage{
+      .file = "pictures/<script>alert(1)<script>.png",
+      .picture = picture(40, 60),
+      .grid = grid,
+      .part = {.x = 10, .y = 0, .width = 40, .height = 40},
+      .prediction = {.input = "x.png", .answer = PredictedLabels{{{"</script>", 0.75}, {"{{data}}", 0.25}}}}};
   return report;
 }
 
@@ -71,14 +71,15 @@ AttentionReport detector_report() {
                    {AttentionKind::decoder, 0, weights(4, 4)},
                    {AttentionKind::cross, 0, weights(4, 20)},
                    {AttentionKind::cross, 1, weights(4, 20)}};
-  report.image = AttendedImage{.file = "street.png",
-                               .picture = picture(80, 100),
-                               .grid = {.rows = 4, .columns = 5, .n_before = 0, .patch_size = 32},
-                               .part = {.x = 0, .y = 0, .width = 100, .height = 80},
-                               .prediction = {.input = "street.png",
-                                              .objects = {{{"<b>cat", 0.95, {10, 20, 30, 40}, 3},
-                                                           {"dog", 0.6, {50, 10, 40, 60}, 1},
-                                                           {"dog", 0.2, {0, 0, 5, 5}, 0}}}}};
+  report.image =
+      AttendedImage{.file = "street.png",
+                    .picture = picture(80, 100),
+                    .grid = {.rows = 4, .columns = 5, .n_before = 0, .patch_size = 32},
+                    .part = {.x = 0, .y = 0, .width = 100, .height = 80},
+                    .prediction = {.input = "street.png",
+                                   .answer = PredictedObjects{{{"<b>cat", 0.95, {10, 20, 30, 40}, 3},
+                                                               {"dog", 0.6, {50, 10, 40, 60}, 1},
+                                                               {"dog", 0.2, {0, 0, 5, 5}, 0}}}}};
   return report;
 }
 
