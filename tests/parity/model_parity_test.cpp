@@ -108,21 +108,27 @@ TEST_F(ModelParity, MixturesOfExperts) {
   auto config = llama_like();
   config.rotary.theta = 1e6;
   config.tie_embeddings = false;
-  config.experts = {.count = 5, .active = 3, .router = Router::softmax_after_top_k, .normalize = false};
+  config.experts = {
+      .count = 5, .active = 3, .router = Router::softmax_after_top_k, .normalize = false, .balance = 0};
   check("mixtral", config);
 
   config.norm_eps = 1e-6;
   config.rotary.theta = 10000;
   config.tie_embeddings = true;
   config.qkv_bias = true;
-  config.experts = {
-      .count = 6, .active = 2, .d_ff = 10, .shared_d_ff = 14, .shared_gate = true, .normalize = false};
+  config.experts = {.count = 6,
+                    .active = 2,
+                    .d_ff = 10,
+                    .shared_d_ff = 14,
+                    .shared_gate = true,
+                    .normalize = false,
+                    .balance = 0};
   check("qwen2_moe", config);
 
   config.qkv_bias = false;
   config.qk_norm = true;
   config.head_dim = 12;
-  config.experts = {.count = 6, .active = 2, .d_ff = 10, .every = 2};
+  config.experts = {.count = 6, .active = 2, .d_ff = 10, .balance = 0, .every = 2};
   check("qwen3_moe", config);
 }
 
