@@ -46,6 +46,7 @@ void write_mixtral(const Experiment& from, nlohmann::json& to) {
   const auto experts = experts_of(from);
   write_silu_decoder(from, to);
   to["head_dim"] = from.model.head_width();
+  to["intermediate_size"] = experts.d_ff.value_or(from.model.feed_forward_width());
   const auto window = window_of(from.model);
   to["sliding_window"] = window ? nlohmann::json(*window) : nlohmann::json(nullptr);
   to["router_aux_loss_coef"] = experts.balance;

@@ -95,7 +95,12 @@ ModelConfig resolved(ModelConfig config) {
   config.n_kv_heads = config.kv_heads();
   config.head_dim = config.head_width();
   config.d_ff = config.feed_forward_width();
-  if (config.experts) config.experts->d_ff = config.experts->d_ff.value_or(*config.d_ff);
+  if (auto& experts = config.experts) {
+    experts->d_ff = experts->d_ff.value_or(*config.d_ff);
+    bool is_everywhere = true;
+    for (int64_t i = 0; i < config.n_layers; ++i) is_everywhere = is_everywhere && experts->in_layer(i);
+    if (is_everywhere) config.d_ff = experts->d_ff;  // no layer has a network of another width
+  }
   config.n_decoder_layers = config.decoder_layers();
   config.key_bias = config.has_key_bias();
   for (auto* const bias : {&config.qkv_bias, &config.out_bias, &config.ff_bias})
