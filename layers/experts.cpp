@@ -1,6 +1,8 @@
 #include "layers/experts.h"
 
+#include <cmath>
 #include <limits>
+#include <utility>
 
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/types.h>
@@ -128,11 +130,33 @@ torch::Tensor ExpertsImpl::routed(const torch::Tensor& x, const ExpertChoice& ch
   return (by_token * weights.unsqueeze(-1).to(by_token.scalar_type())).sum(1);
 }
 
+void ExpertsImpl::count_load(const torch::Tensor& scores, const torch::Tensor& experts) {
+  const torch::NoGradGuard no_grad;
+  const auto log_shares = scores.detach().log_softmax(-1);
+  const double entropy = -(log_shares.exp() * log_shares).sum().item<double>();
+  const auto counts = torch::bincount(experts.flatten(), /*weights=*/{}, options.count()).to(torch::kCPU);
+  const std::scoped_lock lock(counting_);
+  tokens_of_experts_ = tokens_of_experts_.defined() ? tokens_of_experts_ + counts : counts;
+  entropy_ += entropy;
+}
+
+std::optional<ExpertLoad> ExpertsImpl::take_load() {
+  if (!tokens_of_experts_.defined()) return std::nullopt;
+  const auto counts = std::exchange(tokens_of_experts_, {}).to(torch::kDouble);
+  const double entropy = std::exchange(entropy_, 0);
+  const double n_tokens = counts.sum().item<double>() / static_cast<double>(options.active());
+  const double even = std::log(static_cast<double>(options.count()));
+  return ExpertLoad{.busiest = (counts.max() / counts.mean()).item<double>(),
+                    .idle = (counts == 0).to(torch::kDouble).mean().item<double>(),
+                    .entropy = options.count() > 1 ? entropy / n_tokens / even : 1};
+}
+
 torch::Tensor ExpertsImpl::forward(const torch::Tensor& x, const torch::Tensor& lengths) {
   const auto tokens = x.flatten(0, -2);
   const auto scores = router(tokens).to(torch::kFloat);
   const auto choice = choose_by(scores);
   auto y = routed(tokens, choice).view_as(x);
+  if (is_training()) count_load(scores, choice.experts);
   if (is_training() && torch::GradMode::is_enabled() && (options.balance() > 0 || options.z_loss() > 0)) {
     const auto loss = balance_loss(scores.unflatten(0, {x.size(0), -1}), choice.experts, lengths);
     y = WithLoss::apply(y, loss, loss_weight_);

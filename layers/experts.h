@@ -8,6 +8,7 @@
 // What a token gets therefore does not depend on the tokens beside it.
 
 #include <array>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -70,6 +71,13 @@ struct ExpertChoice {
   torch::Tensor weights;  // (N, k) float
 };
 
+/// How the tokens of some passes in training were divided among experts.
+struct ExpertLoad {
+  double busiest = 0;  // tokens of the busiest expert, divided by the mean over all
+  double idle = 0;     // share of the experts that had no token
+  double entropy = 0;  // of the router's softmax, mean over tokens, divided by log E: 1 is even
+};
+
 /// Parameters: `router` (E, D); `gate` and `up` (E F, D) and `down` (E D, F), whose parts are the experts'
 /// matrices; `shared`; `shared_gate` (1, D); the buffer `choice_bias` (E).
 class ExpertsImpl : public Cloneable<ExpertsImpl> {
@@ -84,6 +92,9 @@ class ExpertsImpl : public Cloneable<ExpertsImpl> {
   /// number of targets of a step. They are added to the gradients alone, so that reported losses are those of
   /// the objective.
   void weigh_losses(double weight) { loss_weight_ = weight; }
+  /// Of the passes in training since the last call; nothing if there were none. Several threads may be in
+  /// forward(), but none may be during this call.
+  std::optional<ExpertLoad> take_load();
   /// The parameters of the experts that do not work for a token.
   int64_t idle_parameters() const;
   void pretty_print(std::ostream& stream) const override;
@@ -102,7 +113,12 @@ class ExpertsImpl : public Cloneable<ExpertsImpl> {
   torch::Tensor balance_loss(const torch::Tensor& scores, const torch::Tensor& experts,
                              const torch::Tensor& lengths) const;
 
+  void count_load(const torch::Tensor& scores, const torch::Tensor& experts);
+
   double loss_weight_ = 1;
+  std::mutex counting_;
+  torch::Tensor tokens_of_experts_;  // (E) int64 on the CPU; undefined: no passes
+  double entropy_ = 0;               // Σ over tokens
 };
 TORCH_MODULE(Experts);
 

@@ -1,9 +1,11 @@
 #include "training/log_step.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
 
+#include "layers/experts.h"
 #include "tasks/task_type.h"
 
 namespace zoo {
@@ -13,6 +15,20 @@ namespace {
 std::string rate_text(double rate, std::string_view unit) {
   return rate < 1000 ? fmt::format("{:.0f} {}s/s", rate, unit)
                      : fmt::format("{:.1f} k {}s/s", rate / 1000, unit);
+}
+
+/// How even the work of the experts was since the last row, in the layer where it was least even.
+void add_loads(const Model& model, Metrics& row) {
+  double n_layers = 0, entropy = 0;
+  for (const auto& module : model.modules()) {
+    auto* const experts = dynamic_cast<ExpertsImpl*>(module.get());
+    const auto load = experts ? experts->take_load() : std::nullopt;
+    if (!load) continue;
+    row["experts_busiest"] = std::max(row["experts_busiest"], load->busiest);
+    row["experts_idle"] = std::max(row["experts_idle"], load->idle);
+    entropy += load->entropy;
+    row["router_entropy"] = entropy / ++n_layers;
+  }
 }
 
 }  // namespace
@@ -50,6 +66,7 @@ void log_step(TrainingRun& run, const StepResult& step) {
   if (!run.processes.is_alone()) {
     row.emplace("communication_bytes_per_step", static_cast<double>(run.step_bytes));
   }
+  add_loads(run.learner->model(), row);
   std::erase_if(row, [](const auto& entry) { return !std::isfinite(entry.second); });
   run.record(row);
   run.status =

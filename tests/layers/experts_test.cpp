@@ -3,6 +3,7 @@
 #include "layers/experts.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include <gmock/gmock.h>
@@ -185,6 +186,24 @@ TEST(Experts, TrainingAddsLossesOfBalance) {
       EXPECT_TRUE(torch::allclose(by_rows[i], expected[i], 1e-4, 1e-5)) << i;
     }
   }
+}
+
+TEST(Experts, TrainingCountsTheirLoad) {
+  auto experts = random_experts(some_experts());
+  const auto x = torch::randn({2, 9, kTokenWidth});
+  experts(x);
+  EXPECT_FALSE(experts->take_load()) << "only training is counted";
+  experts->train();
+  const auto chosen = experts->choose(x.flatten(0, 1)).experts;
+  const auto shares = experts->router(x.flatten(0, 1)).softmax(-1);
+  const auto counts = torch::bincount(chosen.flatten(), {}, kExperts).to(torch::kDouble);
+  for (int64_t i = 0; i < 2; ++i) experts(x.narrow(0, i, 1));
+  const auto load = experts->take_load().value();
+  EXPECT_DOUBLE_EQ(load.busiest, counts.max().item<double>() / (18.0 * kActive / kExperts));
+  EXPECT_DOUBLE_EQ(load.idle, (counts == 0).sum().item<double>() / kExperts);
+  EXPECT_NEAR(load.entropy, (-(shares * shares.log()).sum(-1).mean() / std::log(kExperts)).item<double>(),
+              1e-5);
+  EXPECT_FALSE(experts->take_load());
 }
 
 TEST(Experts, MayBeStoredInFewerBits) {
