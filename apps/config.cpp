@@ -67,16 +67,19 @@ void list_configs() {
 /// The key that somebody means who writes `word`, if one is near.
 std::optional<std::string> key_near(const std::string& word) {
   if (const auto usual = key_called(word)) return std::string(*usual);
-  std::vector<std::string> keys, last_words;
+  // Keys, and their ends: optimizer.lr and lr of training.optimizer.lr.
+  std::vector<std::string> keys, ends;
   for (const auto& value : flatten(Experiment())) {
-    keys.push_back(value.key);
-    last_words.push_back(value.key.substr(value.key.rfind('.') + 1));
+    size_t begin = 0;
+    do {
+      keys.push_back(value.key);
+      ends.push_back(value.key.substr(begin));
+      begin = value.key.find('.', begin) + 1;
+    } while (begin != 0);
   }
-  if (auto key = nearest(word, keys)) return key;
-  const auto last = nearest(word, last_words);
-  return last ? std::optional(
-                    keys[static_cast<size_t>(std::ranges::find(last_words, *last) - last_words.begin())])
-              : std::nullopt;
+  const auto end = nearest(word, ends);
+  return end ? std::optional(keys[static_cast<size_t>(std::ranges::find(ends, *end) - ends.begin())])
+             : std::nullopt;
 }
 
 /// The part of the reference about `word`, if that is a key and no configuration. Throws UsageError if it is

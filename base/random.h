@@ -3,6 +3,7 @@
 // and std::shuffle. They need no history: a sequence can start at any coordinates. draw_seed() and
 // draw_row_seed() give layers their seeds.
 
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <utility>

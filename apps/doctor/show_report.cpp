@@ -57,7 +57,7 @@ std::string processor_text(const MachineInfo& machine, const ProcessorFacts& pro
 }
 
 std::string vectors_text(const ProcessorFacts& processor) {
-  return fmt::format("LibTorch {}, products of this program {}, {}", processor.libtorch_vectors,
+  return fmt::format("LibTorch {}, loops of this program {}, {}", processor.libtorch_vectors,
                      processor.product_vectors,
                      !processor.has_bf16 ? "no units for bf16"
                      : processor.has_amx ? "bf16 by AMX"

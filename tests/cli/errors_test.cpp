@@ -206,6 +206,7 @@ TEST_F(Errors, NameWhatIsMeant) {
   expect_error("predict nothing --text a", {"nothing: no such run; zoo train makes one"});
   expect_error("train gpt2", {"data.train names no files: give them with --set data.train=FILE"});
   expect_error("config learning_rate", {"did you mean the key 'training.optimizer.lr'?"});
+  expect_error("config optimzer.lr", {"did you mean the key 'training.optimizer.lr'?"});
   expect_error("config training.patiense", {"did you mean the key 'training.patience'?"});
   expect_error("config gtp2", {"did you mean 'gpt2'?"});
   expect_error(replace_run("tiny.yaml --set learning_rate=3"), {"did you mean 'training.optimizer.lr'?"});

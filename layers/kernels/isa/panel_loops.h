@@ -88,9 +88,10 @@ void float_tile(const uint8_t* weights, int64_t n_inputs, float* tile) {
   }
 }
 
-// Panels of integers. dots() adds to `low` and `high` the products of one group of inputs of R rows with
-// outputs h·kLanes … and with those 16 further on. scale() gives the scales of the group for the outputs from
-// one on: that of the inputs, times those of the weights if the format has them.
+// Panels of integers. dots() takes one group of inputs of R rows. It adds their products with kLanes outputs,
+// from output h·kLanes on, to `low`, and those with the outputs 16 further on to `high`. scale() gives the
+// factors of the group for kLanes outputs: the scale of the inputs, times those of the weights if the format
+// has them.
 
 /// The same four bytes in each lane.
 template <class Isa>
