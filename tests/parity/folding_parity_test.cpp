@@ -11,6 +11,7 @@
 #include "base/residues/residues.h"
 #include "checkpoints/run.h"
 #include "data/structures/formats.h"
+#include "data/structures/structure_comparison.h"
 #include "interop/foreign_export.h"
 #include "interop/foreign_model.h"
 #include "io/json_document.h"
@@ -53,6 +54,24 @@ TEST_F(FoldingLayers, TrianglesAreMultiplied) {
 TEST_F(FoldingLayers, TrianglesAttend) {
   check_triangles("starting", TriangleAttention(kPairWidth, 3, TriangleNode::starting));
   check_triangles("ending", TriangleAttention(kPairWidth, 3, TriangleNode::ending));
+}
+
+TEST_F(FoldingLayers, StructuresAreComparedAsWrittenOut) {
+  const SafetensorsFile reference(file("comparison"));
+  for (int i = 0; i < 50; ++i) {
+    SCOPED_TRACE(i);
+    const auto tensor = [&](const char* name) { return reference.tensor(std::to_string(i) + "/" + name); };
+    const auto number = [&](const char* name) { return tensor(name).item<double>(); };
+    const auto predicted = tensor("predicted"), truth = tensor("truth"), mask = tensor("mask");
+    constexpr double tolerance = 1e-9;
+    const auto motion = superposition(predicted, truth, mask);
+    EXPECT_NEAR(motion.rmsd, number("rmsd"), tolerance);
+    const auto errors = (motion(predicted) - truth).square().sum(1).index({mask});
+    EXPECT_NEAR(errors.mean().sqrt().item<double>(), motion.rmsd, tolerance);
+    EXPECT_NEAR(torch::linalg_det(motion.rotation).item<double>(), 1, tolerance);
+    EXPECT_NEAR(lddt(predicted, truth, mask).score, number("lddt"), tolerance);
+    EXPECT_NEAR(tm_score(predicted, truth, mask, truth.size(0)).score, number("tm_score"), tolerance);
+  }
 }
 
 InvariantPointAttention point_attention() {

@@ -1,5 +1,5 @@
 """ESMFold: directories as EsmForProteinFolding of transformers writes them, with random weights, and what it computes
-with them; and layers of folding alone, with their gradients.
+with them; layers of folding alone, with their gradients; and how alike two structures are.
 
 For each directory NAME/ there is NAME.safetensors with inputs and outputs (BATCH/OUTPUT), NAME.gradients.safetensors
 with the gradients by the names of the directory's tensors, and files of structures as transformers writes them.
@@ -176,7 +176,68 @@ def point_attention(out, name):
                parameters=parts(module, names) | {"head_weights": plain(module.head_weights)})  # fmt: skip
 
 
+def superposed(moving, fixed, chosen):
+    """Kabsch's algorithm by singular values: `moving` where its chosen points are nearest to those of `fixed`."""
+    middle, end = moving[chosen].mean(0), fixed[chosen].mean(0)
+    u, _, vt = numpy.linalg.svd((moving[chosen] - middle).T @ (fixed[chosen] - end))
+    turn = u @ numpy.diag([1, 1, numpy.sign(numpy.linalg.det(u @ vt))]) @ vt
+    return (moving - middle) @ turn + end
+
+
+def tm_score(predicted, truth, length):
+    """The search of Zhang & Skolnick's program, written out, for chains of more than 15 residues."""
+    n = len(truth)
+    scale = max(0.5, 1.24 * (length - 15) ** (1 / 3) - 1.8)
+    near, best = min(max(scale, 4.5), 8), 0
+    for fragment in sorted({max(4, n // 2 ** i) for i in range(5)} | {4}):
+        for first in range(n - fragment + 1):
+            chosen = list(range(first, first + fragment))
+            for step in range(21):
+                distance = numpy.linalg.norm(superposed(predicted, truth, chosen) - truth, axis=1)
+                best = max(best, (1 / (1 + (distance / scale) ** 2)).sum() / length)
+                most = near - 1 if step == 0 else near + 1
+                while (distance < most).sum() < 3:
+                    most += 0.5 + most / 8
+                if chosen == (chosen := list(numpy.flatnonzero(distance < most))):
+                    break
+    return best
+
+
+def lddt(predicted, truth):
+    kept, pairs = 0, 0
+    for i in range(len(truth)):
+        for j in range(len(truth)):
+            distance = numpy.linalg.norm(truth[i] - truth[j])
+            if i != j and distance < 15:
+                error = abs(numpy.linalg.norm(predicted[i] - predicted[j]) - distance)
+                kept += sum(error < most for most in (0.5, 1, 2, 4)) / 4
+                pairs += 1
+    return kept / pairs
+
+
+def comparison(out, name):
+    """Chains of random steps, and the same ones with other steps, some from the middle on: turned, with gaps."""
+    made, tensors = numpy.random.default_rng(1), {}
+    for i in range(50):
+        length = 16 + i
+        steps = made.normal(size=(length, 3)) + made.normal(size=3)
+        other = steps + made.normal(size=(length, 3)) * 0.1 * (i % 8)
+        if i % 3 == 0:
+            other[length // 2:] = made.normal(size=(length - length // 2, 3))
+        steps, other = (3.8 * x / numpy.linalg.norm(x, axis=1, keepdims=True) for x in (steps, other))
+        turn, _ = numpy.linalg.qr(made.normal(size=(3, 3)))
+        truth, predicted = steps.cumsum(0), other.cumsum(0) @ (turn * numpy.linalg.det(turn)) + 9
+        mask = made.random(length) < 0.9
+        a, b = predicted[mask], truth[mask]
+        rmsd = ((superposed(a, b, range(len(b))) - b) ** 2).sum(1).mean() ** 0.5
+        values = {"predicted": predicted, "truth": truth, "mask": mask, "rmsd": rmsd, "lddt": lddt(a, b),
+                  "tm_score": tm_score(a, b, length)}  # fmt: skip
+        tensors |= {f"{i}/{key}": torch.tensor(value) for key, value in values.items()}
+    save_file(tensors, out / f"{name}.safetensors")
+
+
 CASES = [
+    functools.partial(comparison, name="comparison"),
     functools.partial(whole_model, name="esmfold", trunk=WIDE, keys={"token_dropout": True}),
     functools.partial(whole_model, name="esmfold_plain", trunk=PLAIN,
                       keys={"emb_layer_norm_before": True, "fold": {"embed_aa": False}}),
