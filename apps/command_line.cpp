@@ -95,6 +95,7 @@ int command_line(int argc, char** argv) {
   add_bench(app);
   add_attention(app);
   add_contacts(app);
+  add_structure(app);
   add_config(app);
   add_tokenizer(app);
   add_doctor(app, exit_code);

@@ -24,6 +24,7 @@ void add_inspect(CLI::App& app);
 void add_bench(CLI::App& app);
 void add_attention(CLI::App& app);
 void add_contacts(CLI::App& app);
+void add_structure(CLI::App& app);
 void add_config(CLI::App& app);
 void add_tokenizer(CLI::App& app);
 void add_doctor(CLI::App& app, int& exit_code);

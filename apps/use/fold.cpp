@@ -14,11 +14,13 @@
 #include "apps/console/standard_input.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "data/structures/ca_trace.h"
 #include "data/structures/formats.h"
 #include "data/structures/sequences.h"
 #include "data/text_files.h"
 #include "io/files.h"
 #include "io/json_document.h"
+#include "pages/structures/structure_page.h"
 #include "tasks/structures/folded_chain.h"
 
 namespace zoo {
@@ -65,16 +67,35 @@ nlohmann::json rounded(const std::vector<double>& numbers) {
   return list;
 }
 
-nlohmann::json json_of(const NamedSequence& sequence, const FoldedChain& folded) {
+nlohmann::ordered_json json_of(const NamedSequence& sequence, const FoldedChain& folded,
+                               const std::optional<SuperposedTraces>& truth) {
   auto errors = nlohmann::json::array();
   for (int64_t i = 0; i < folded.aligned_error.size(0); ++i) {
     const auto row = folded.aligned_error[i];
     const auto* const first = row.const_data_ptr<float>();
     errors.push_back(rounded({first, first + row.numel()}));
   }
-  return {{"name", sequence.name},           {"sequence", sequence.letters},
-          {"mean_plddt", folded.mean_plddt}, {"ptm", folded.tm_score},
-          {"plddt", rounded(folded.plddt)},  {"predicted_aligned_error", std::move(errors)}};
+  nlohmann::ordered_json result{
+      {"name", sequence.name},           {"sequence", sequence.letters},
+      {"mean_plddt", folded.mean_plddt}, {"ptm", folded.tm_score},
+      {"plddt", rounded(folded.plddt)},  {"predicted_aligned_error", std::move(errors)}};
+  if (truth) result["truth"] = to_json(*truth);
+  return result;
+}
+
+/// What a page shows of a chain, without residues that have no atoms.
+ShownStructure shown_chain(const NamedSequence& sequence, const FoldedChain& folded, CaTrace trace,
+                           std::optional<SuperposedTraces> truth, const FoldArguments& arguments) {
+  std::vector<int64_t> places;  // residues are numbered from 1
+  for (const auto& number : trace.numbers) places.push_back(std::stoll(number) - 1);
+  const auto chosen = torch::tensor(places);
+  return {.title = sequence.name,
+          .trace = std::move(trace),
+          .origin = StructureOrigin::predicted,
+          .predicted_tm_score = folded.tm_score,
+          .aligned_error = folded.aligned_error.index_select(0, chosen).index_select(1, chosen),
+          .truth = std::move(truth),
+          .truth_title = arguments.truth ? arguments.truth->filename().string() : std::string()};
 }
 
 }  // namespace
@@ -82,6 +103,7 @@ nlohmann::json json_of(const NamedSequence& sequence, const FoldedChain& folded)
 void fold_sequences(const FoldArguments& arguments, const Run& run) {
   if (arguments.format && !arguments.out)
     throw UsageError("--format: is for the files of structures: give --out, too");
+  if (arguments.pages && !arguments.out) throw UsageError("--page: give the directory with --out, too");
   const auto& out = arguments.out;
   if (out && out->empty()) throw UsageError("--out: the name is empty: give a directory");
   if (out && is_there(*out) && !has_directory(*out))
@@ -89,27 +111,40 @@ void fold_sequences(const FoldArguments& arguments, const Run& run) {
   const auto format = arguments.format.value_or(StructureFormat::pdb);
   const auto passes = arguments.recycles ? std::optional(*arguments.recycles + 1) : std::nullopt;
   const auto sequences = sequences_of(arguments);
+  const auto true_trace =
+      arguments.truth ? std::optional(ca_trace(read_structure(*arguments.truth), arguments.truth->string()))
+                      : std::nullopt;
   if (out) make_directory(*out);
   const auto show = progress_over("folding", "chains");
-  auto results = nlohmann::json::array();
+  auto results = nlohmann::ordered_json::array();
   int64_t n_done = 0;
   for (const auto& sequence : sequences) {
     const auto folded = fold_chain(run.model(), sequence, passes);
+    std::optional<SuperposedTraces> truth;
+    if (arguments.pages || true_trace) {
+      auto trace = ca_trace(folded.structure, sequence.name);
+      if (true_trace) truth = superposed(trace, sequence.name, *true_trace, arguments.truth->string());
+      if (arguments.pages) {
+        write_file_atomically(
+            *out / fmt::format("{}.html", sequence.name),
+            structure_page(shown_chain(sequence, folded, std::move(trace), truth, arguments)));
+      }
+    }
     if (out) {
       const auto text =
           format == StructureFormat::pdb ? to_pdb(folded.structure) : to_mmcif(folded.structure);
       write_file_atomically(*out / fmt::format("{}.{}", sequence.name, name_of(format)), text);
     }
     if (arguments.json) {
-      results.push_back(json_of(sequence, folded));
+      results.push_back(json_of(sequence, folded, truth));
     } else {
-      std::cout << fmt::format("{}\t{}\t{:.1f}\t{:.3f}\n", sequence.name, sequence.letters.size(),
-                               folded.mean_plddt, folded.tm_score)
+      std::cout << fmt::format("{}\t{}\t{:.1f}\t{:.3f}{}\n", sequence.name, sequence.letters.size(),
+                               folded.mean_plddt, folded.tm_score, truth ? to_columns(*truth) : "")
                 << std::flush;
     }
     show(++n_done, std::ssize(sequences));
   }
-  if (arguments.json) std::cout << json_text(nlohmann::json{{"results", std::move(results)}}) << '\n';
+  if (arguments.json) std::cout << json_text(nlohmann::ordered_json{{"results", std::move(results)}}) << '\n';
   if (out) {
     std::cerr << fmt::format("{} structure{} in {}\n", sequences.size(), sequences.size() == 1 ? "" : "s",
                              out->string());

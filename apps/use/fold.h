@@ -20,8 +20,10 @@ struct FoldArguments {
   TextArguments texts;                       // sequences, and files that read_sequences() reads
   std::optional<std::filesystem::path> out;  // a directory; nothing: no files are written
   std::optional<StructureFormat> format;     // default: pdb
-  std::optional<int64_t> recycles;           // passes after the first one; default: as configured
-  bool json = false;
+  /// A structure; each chain is compared with the one in it that is most like it.
+  std::optional<std::filesystem::path> truth;
+  std::optional<int64_t> recycles;   // passes after the first one; default: as configured
+  bool json = false, pages = false;  // pages: also write NAME.html of each chain
 };
 
 /// Folds the sequences, prints a line for each, and writes their structures. Throws DataError, UsageError.

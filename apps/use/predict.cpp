@@ -49,7 +49,8 @@ struct PredictArguments {
   std::optional<std::filesystem::path> out;
   std::optional<StructureFormat> format;
   std::optional<int64_t> recycles;
-  bool json = false, strict = false;
+  std::optional<std::filesystem::path> truth;
+  bool json = false, strict = false, pages = false;
 };
 
 // The labels of each text in plain output. All labels of a task with many would hide the likely ones.
@@ -362,8 +363,10 @@ void fold(const PredictArguments& arguments, const Run& run) {
   fold_sequences({.texts = arguments.texts,
                   .out = arguments.out,
                   .format = arguments.format,
+                  .truth = arguments.truth,
                   .recycles = arguments.recycles,
-                  .json = arguments.json},
+                  .json = arguments.json,
+                  .pages = arguments.pages},
                  run);
 }
 
@@ -375,6 +378,8 @@ int predict(const PredictArguments& arguments) {
   }
   refuse(arguments.format.has_value(), "--format", "does not fold proteins");
   refuse(arguments.recycles.has_value(), "--recycles", "does not fold proteins");
+  refuse(arguments.truth.has_value(), "--truth", "does not fold proteins");
+  refuse(arguments.pages, "--page", "does not fold proteins");
   require_predictions(run, arguments.run.dir);
   require_objects(arguments, run);
   refuse_top(arguments, run);
@@ -426,6 +431,14 @@ void add_predict(CLI::App& app, int& exit_code) {
       ->add_option("--format", arguments->format, "The form of the files of structures: pdb (default) or cif")
       ->type_name("FORM")
       ->transform(one_of<StructureFormat>());
+  command->add_flag("--page", arguments->pages,
+                    "Also write a page beside each file of a structure, NAME.html, that shows it");
+  command
+      ->add_option(
+          "--truth", arguments->truth,
+          "The known structures of proteins that are folded, as PDB or mmCIF: each chain is compared "
+          "with the one there whose sequence is most like its own")
+      ->type_name("FILE");
   command
       ->add_option(
           "--recycles", arguments->recycles,
@@ -436,7 +449,9 @@ void add_predict(CLI::App& app, int& exit_code) {
            "One JSON document: {\"results\": [{\"input\", \"labels\": [{\"label\", \"probability\"}]}]}, for "
            "a score {\"input\", \"score\"}, for recordings {\"input\", \"text\"}, for words {\"input\", "
            "\"tokens\": [{\"token\", \"label\", \"probability\"}]}, for proteins {\"name\", \"sequence\", "
-           "\"mean_plddt\", \"ptm\", \"plddt\", \"predicted_aligned_error\"}, or for objects {\"input\", "
+           "\"mean_plddt\", \"ptm\", \"plddt\", \"predicted_aligned_error\", \"truth\": {\"residues\", "
+           "\"paired\", "
+           "\"tm_score\", \"lddt\", \"rmsd\"}}, or for objects {\"input\", "
            "\"objects\": [{\"label\", \"score\", \"box\": [x, y, width, height]}]}");
   command->add_flag("--strict", arguments->strict,
                     "End at the first image or recording that cannot be read, instead of skipping it");
@@ -459,7 +474,9 @@ void add_predict(CLI::App& app, int& exit_code) {
       "model of the task structure_prediction reads proteins: --text is a sequence of letters, and --input "
       "is FASTA, a structure as PDB or mmCIF, of whose chains it takes the sequences, or a text with a "
       "sequence in each line, also with .gz. It prints the name of each chain, its length, the mean pLDDT, "
-      "and the predicted TM-score.");
+      "and the predicted TM-score; with --truth also the residues that have a partner there, the TM-score, "
+      "the "
+      "lDDT and the RMSD in Å.");
   command->callback([arguments, &exit_code] { exit_code = predict(*arguments); });
 }
 

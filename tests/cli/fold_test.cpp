@@ -8,6 +8,7 @@
 #include "checkpoints/run.h"
 #include "data/structures/structure.h"
 #include "io/config/config_file.h"
+#include "io/files.h"
 #include "models/families/families.h"
 #include "tests/cli/support.h"
 
@@ -91,10 +92,51 @@ TEST_F(Fold, SaysWhatItIsSureOf) {
   EXPECT_NE(folded(" --recycles 0"), result);
 }
 
+TEST_F(Fold, ComparesWithTheTruthAndWritesPages) {
+  ASSERT_EQ(run_zoo(dir(), "predict fold --input chains.fasta --out truths").code, 0);
+  const auto outcome =
+      run_zoo(dir(), "predict fold --input chains.fasta --out paged --page --truth truths/first.pdb");
+  EXPECT_EQ(outcome.code, 2) << "the second chain is not in the file";
+  EXPECT_THAT(outcome.out, StartsWith("first\t9\t"));
+  EXPECT_THAT(outcome.out, HasSubstr("\t9\t1.000\t1.000\t0.00\n"));
+  EXPECT_THAT(outcome.err,
+              HasSubstr("truths/first.pdb: no chain has a sequence like one of second_.._chain"));
+  const auto page = read_file(dir() / "paged/first.html");
+  EXPECT_THAT(page, HasSubstr("<title>Structure: first</title>"));
+  EXPECT_THAT(page, HasSubstr("\"letters\":\"MKTAYIAKQ\""));
+
+  const auto json = run_zoo(dir(), "predict fold --text MKTAYIAKQ --json --truth truths/first.pdb");
+  const auto truth = nlohmann::json::parse(json.out).at("results").at(0).at("truth");
+  EXPECT_EQ(truth.at("paired"), 9);
+  EXPECT_NEAR(truth.at("tm_score").get<double>(), 1, 1e-6);
+}
+
+TEST_F(Fold, FilesAreShownAndCompared) {
+  ASSERT_EQ(run_zoo(dir(), "predict fold --text MKTAYIAKQ --out shown").code, 0);
+  ASSERT_EQ(run_zoo(dir(), "predict fold --text TAYIAKQ --out shown2 --format cif").code, 0);
+  EXPECT_EQ(run_zoo(dir(), "structure shown/sequence.pdb").out, "sequence.pdb\t1\t9\n");
+  const auto both = run_zoo(dir(), "structure shown/sequence.pdb shown2/sequence.cif --json --out both.html");
+  EXPECT_EQ(both.code, 0) << both.err;
+  const auto truth = nlohmann::json::parse(both.out).at("truth");
+  EXPECT_EQ(truth.at("residues"), 7);
+  EXPECT_EQ(truth.at("paired"), 7);
+  EXPECT_GT(truth.at("rmsd"), 0);
+  EXPECT_THAT(read_file(dir() / "both.html"), HasSubstr("beside "));
+  for (const auto& [arguments, message] : {std::pair{"missing.pdb", "missing.pdb"},
+                                           {"chains.fasta", "chains.fasta"},
+                                           {"shown/sequence.pdb missing.pdb", "missing.pdb"}}) {
+    const auto outcome = run_zoo(dir(), std::string("structure ") + arguments);
+    EXPECT_EQ(outcome.code, 2) << arguments;
+    EXPECT_THAT(outcome.err, HasSubstr(message));
+  }
+}
+
 TEST_F(Fold, OptionsOfOthersAreRefused) {
   for (const auto& [options, message] : {std::pair{"--text MKT --top 2", "--top: this run folds proteins"},
                                          {"--text MKT --image x.png", "--image: this run folds proteins"},
                                          {"--text MKT --format cif", "give --out, too"},
+                                         {"--text MKT --page", "--page: give the directory with --out, too"},
+                                         {"--text MKT --truth missing.pdb", "missing.pdb"},
                                          {"--text M1", "character 2 of the sequence is no letter"},
                                          {"--input missing.fasta", "missing.fasta"}}) {
     const auto outcome = run_zoo(dir(), std::string("predict fold ") + options);

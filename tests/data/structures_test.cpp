@@ -8,9 +8,11 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/types.h>
 
 #include "base/error.h"
 #include "base/residues/residues.h"
+#include "data/structures/ca_trace.h"
 #include "data/structures/formats.h"
 #include "data/structures/sequences.h"
 #include "data/structures/structure.h"
@@ -23,6 +25,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Pair;
 
 /// A structure with all that is special: two models, chains that are interrupted, an altered residue that is
 /// known and one that only the file explains, an insertion, a gap, atoms and residues at two places, water.
@@ -218,6 +221,81 @@ TEST(Residues, HaveTheirAtoms) {
   }
   EXPECT_EQ(residue_of_letter('X'), kUnknownResidue);
   EXPECT_EQ(residue_name(kUnknownResidue), "UNK");
+}
+
+// ---- Chains laid onto each other
+// ------------------------------------------------------------------------------
+
+TEST(CaTraces, LettersAreAligned) {
+  EXPECT_THAT(aligned_letters("MKTAYIAK", "TAYIA"),
+              ElementsAre(Pair(2, 0), Pair(3, 1), Pair(4, 2), Pair(5, 3), Pair(6, 4)));
+  // One gap in place of several.
+  const auto pairs = aligned_letters("MKTAYIAKQRQISFVKS", "MKTAYQISFVKS");
+  ASSERT_EQ(pairs.size(), 12U);
+  for (const auto& [i, j] : pairs) EXPECT_EQ(i - j, j < 5 ? 0 : 5);
+  EXPECT_THAT(aligned_letters("", "A"), ElementsAre());
+  EXPECT_THAT(
+      message_of<DataError>([] { aligned_letters(std::string(8'001, 'A'), std::string(8'000, 'C')); }),
+      HasSubstr("chains of 8001 and 8000 residues are too long to be aligned"));
+}
+
+/// A chain in the file's place `chain`, of steps of 3.8 Å.
+void add_chain(CaTrace& trace, const std::string& name, const std::string& letters) {
+  const auto chain = std::ssize(trace.chains);
+  trace.chains.push_back(name);
+  const auto steps = torch::randn({std::ssize(letters), 3}, torch::kDouble);
+  const auto places = (3.8 * steps / steps.norm(2, 1, true)).cumsum(0);
+  trace.positions = trace.positions.defined() ? torch::cat({trace.positions, places}) : places;
+  for (size_t i = 0; i < letters.size(); ++i) {
+    trace.letters += letters[i];
+    trace.numbers.push_back(std::to_string(i + 1));
+    trace.chain_of.push_back(chain);
+    trace.b_factors.push_back(0);
+  }
+}
+
+TEST(CaTraces, ChainsFindTheirPartners) {
+  torch::manual_seed(1);
+  CaTrace trace, truth;
+  const std::string first = "MKTAYIAKQRQISFVKSHFSRQLEERLGL", second = "GSHMDPWVLNECGTPPQQRSTVWYAACDE";
+  add_chain(trace, "A", first);
+  add_chain(trace, "B", second);
+  // The same chains in the other order under other names, moved; the second one without its first four
+  // residues; and one that has no partner.
+  const auto quarter = torch::tensor({{0.0, -1.0, 0.0}, {1.0, 0.0, 0.0}, {0.0, 0.0, 1.0}}, torch::kDouble);
+  const auto moved = trace.positions.matmul(quarter) + 40;
+  add_chain(truth, "P", second.substr(4));
+  add_chain(truth, "A", "WWWWWWWWWWWWWWWWWWWW");
+  add_chain(truth, "Q", first);
+  const auto n_first = std::ssize(first), n_second = std::ssize(second);
+  truth.positions.slice(0, 0, n_second - 4).copy_(moved.slice(0, n_first + 4));
+  truth.positions.slice(0, n_second - 4 + 20).copy_(moved.slice(0, 0, n_first));
+  const auto result = superposed(trace, "trace", truth, "truth");
+  EXPECT_EQ(result.length, n_first + n_second - 4);
+  ASSERT_EQ(std::ssize(result.pairs), result.length);
+  EXPECT_THAT(result.pairs.front(), Pair(0, n_second - 4 + 20));
+  EXPECT_NEAR(result.rmsd, 0, 1e-9);
+  EXPECT_NEAR(result.tm_score, 1, 1e-12);
+  EXPECT_EQ(result.lddt, 1);
+  for (const auto& [i, j] : result.pairs)
+    EXPECT_LT((trace.positions[i] - result.truth.positions[j]).abs().max().item<double>(), 1e-9);
+
+  CaTrace other;
+  add_chain(other, "A", "WWWWWWWWWWWW");
+  EXPECT_THAT(message_of<DataError>([&] { superposed(trace, "x.pdb", other, "y.pdb"); }),
+              HasSubstr("y.pdb: no chain has a sequence like one of x.pdb"));
+}
+
+TEST(CaTraces, OnlyResiduesOfProteinsCount) {
+  const auto trace = ca_trace(read_structure(seed("pdb/small.pdb")), "small.pdb");
+  EXPECT_EQ(std::ssize(trace.numbers), std::ssize(trace.letters));
+  EXPECT_EQ(trace.positions.size(0), std::ssize(trace.letters));
+  EXPECT_THAT(trace.numbers, ::testing::Contains("52A")) << "of an insertion";
+  // A calcium ion has an atom CA, too.
+  const auto ion = parse_structure(
+      "HETATM    1 CA    CA A   1       1.000   2.000   3.000  1.00  0.00          CA  \n", "ion.pdb");
+  EXPECT_THAT(message_of<DataError>([&] { ca_trace(ion, "ion.pdb"); }),
+              HasSubstr("ion.pdb: has no residue of a protein with a CA atom"));
 }
 
 }  // namespace

@@ -35,17 +35,22 @@ inline nlohmann::ordered_json data_of(const std::string& page) {
       between(page, R"(<script type="application/json" id="data">)", "</script"));
 }
 
-/// Writes pages of attention maps for the browser test into the directory $ZOO_ATTENTION_PAGES, or into a
-/// temporary one.
-inline void write_attention_pages(const std::vector<std::pair<std::string, AttentionReport>>& reports) {
+/// Writes pages for the browser tests into the directory $ZOO_ATTENTION_PAGES, or into a temporary one.
+inline void write_pages(const std::vector<std::pair<std::string, std::string>>& pages) {
   const TempDir temporary;
   const char* chosen = std::getenv("ZOO_ATTENTION_PAGES");
   const std::filesystem::path folder = chosen ? std::filesystem::path(chosen) : temporary / "pages";
   std::filesystem::create_directories(folder);
-  for (const auto& [name, report] : reports) {
-    write_file_atomically(folder / name, attention_page(report));
-    EXPECT_EQ(read_file(folder / name), attention_page(report));
+  for (const auto& [name, page] : pages) {
+    write_file_atomically(folder / name, page);
+    EXPECT_EQ(read_file(folder / name), page);
   }
+}
+
+inline void write_attention_pages(const std::vector<std::pair<std::string, AttentionReport>>& reports) {
+  std::vector<std::pair<std::string, std::string>> pages;
+  for (const auto& [name, report] : reports) pages.emplace_back(name, attention_page(report));
+  write_pages(pages);
 }
 
 }  // namespace zoo::testing
