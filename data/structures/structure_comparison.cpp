@@ -167,15 +167,15 @@ class MotionSearch {
   }
 
   std::pair<double, Motion> best() {
-    constexpr size_t least_fragment = 4, most_halvings = 5;
-    const size_t n = pairs_.moving.size();
+    constexpr size_t least_fragment = 4, most_halvings = 5, most_work = 1'000'000;
+    const size_t n = pairs_.moving.size(), step = 1 + n * n / most_work;
     size_t last = 0;
     for (size_t i = 0; i <= most_halvings; ++i) {
       const size_t fragment =
           i == most_halvings ? std::min(n, least_fragment) : std::max(std::min(n, least_fragment), n >> i);
       if (fragment == last) continue;
       last = fragment;
-      for (size_t first = 0; first + fragment <= n; ++first) extend(first, fragment);
+      for (size_t first = 0; first + fragment <= n; first += step) extend(first, fragment);
     }
     return {score_, motion_};
   }

@@ -19,7 +19,7 @@ struct Superposition {
   torch::Tensor operator()(const torch::Tensor& positions) const;
 };
 
-/// The motion of `moving` that has the least RMSD from `fixed` (Kabsch 1976, by Horn's quaternions, 1987); no
+/// The motion of `moving` that has the least RMSD from `fixed` (Kabsch 1976), by quaternions (Horn 1987); no
 /// reflection. Throws DataError if no residue counts or a position that counts is no
 /// number or beyond a million Å.
 Superposition superposition(const torch::Tensor& moving, const torch::Tensor& fixed,
@@ -33,9 +33,10 @@ struct TmScore {
 
 /// The TM-score (Zhang & Skolnick 2004) of residues that are paired already, which is at most what TM-align
 /// says. The best motion is searched as their program does: from fragments of S, S/2, S/4, ... 4 residues, to
-/// which near residues are added until nothing changes. `length`: residues of the true chain, by which the
-/// score is divided and which sets the scale d0; those that are not paired count nothing. Throws DataError as
-/// superposition(), and if `length` is less than the residues that count.
+/// which near residues are added until nothing changes; of more than 1,000 residues not every fragment.
+/// `length`: residues of the true chain, by which the score is divided and which sets the scale d0; those
+/// that are not paired count nothing. Throws DataError as superposition(), and if `length` is less than the
+/// residues that count.
 TmScore tm_score(const torch::Tensor& predicted, const torch::Tensor& truth, const torch::Tensor& mask,
                  int64_t length);
 

@@ -19,6 +19,7 @@ function choice(legend, name, options, chosen, act) {
   return field;
 }
 
+const hint = text => el('span', 'hint', ` ${text}`);
 const mean = list => list.reduce((sum, x) => sum + x, 0) / list.length;
 
 /** The numbers of all of the structure: [name, text, explanation]. */
@@ -31,8 +32,8 @@ function figuresOf({trace, predicted, tm_score: predictedScore, truth}) {
     ['lDDT', truth.lddt.toFixed(3), '0 to 1: how many distances between CA atoms below 15 Å are kept'],
     ['RMSD', `${truth.rmsd.toFixed(2)} Å`, 'of CA atoms, after the motion that makes it least'],
     ['Paired', `${truth.pairs.length}`, 'residues that both structures have']);
-  return el('dl', 'figures', ...list.map(([name, text, hint]) =>
-    el('div', '', el('dt', '', name), el('dd', '', el('b', '', text), el('span', 'quiet', hint)))));
+  return el('dl', 'figures', ...list.map(([name, text, note]) =>
+    el('div', '', el('dt', '', name), el('dd', '', el('b', '', text), el('span', 'quiet', note)))));
 }
 
 /** The maps of pairs. `partner`: of each residue that of the truth, or undefined. */
@@ -90,13 +91,13 @@ export function showStructure(host, data) {
   }
   function say() {
     const [i, j] = state.marked;
-    if (i === undefined) return readout.replaceChildren(el('span', 'hint', 'Point at a residue, or go to one with the arrow keys in the sequence or a map.'));
+    if (i === undefined) return readout.replaceChildren(hint('Point at a residue, or go to one with the arrow keys in the sequence or a map.'));
     if (j !== undefined) {
       const values = maps.map(({map}) => [map.name.toLowerCase(), map.value(i, j)]).filter(([, value]) => value !== null);
-      return readout.replaceChildren(el('b', '', `${name(i)} – ${name(j)}`), ...values.map(([what, value]) => el('span', 'hint', `${what} ${value.toFixed(1)} Å`)));
+      return readout.replaceChildren(el('b', '', `${name(i)} – ${name(j)}`), ...values.map(([what, value]) => hint(`${what} ${value.toFixed(1)} Å`)));
     }
-    readout.replaceChildren(el('b', '', name(i)), el('span', 'hint', `${predicted ? 'pLDDT' : 'B factor'} ${trace.b[i].toFixed(1)}`),
-      ...errors ? [el('span', 'hint', errors[i] === null ? 'no partner in the truth' : `${errors[i].toFixed(1)} Å from ${truth.trace.letters[partner[i]]}${truth.trace.numbers[partner[i]]} of the truth`)] : []);
+    readout.replaceChildren(el('b', '', name(i)), hint(`${predicted ? 'pLDDT' : 'B factor'} ${trace.b[i].toFixed(1)}`),
+      ...errors ? [hint(errors[i] === null ? 'no partner in the truth' : `${errors[i].toFixed(1)} Å from ${truth.trace.letters[partner[i]]}${truth.trace.numbers[partner[i]]} of the truth`)] : []);
   }
   function draw() {
     view.show({mode: state.mode, colours: state.colours, withTruth: state.withTruth, marked: state.marked}, roomInside(card));

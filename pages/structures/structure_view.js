@@ -175,7 +175,10 @@ export class StructureView {
   #collect(rows, seen, colourOf, which, parts) {
     const put = (corners, ends, shade, residue) => parts.push(
       {corners, depth: ends.reduce((sum, p) => sum + p[2], 0) / ends.length, colour: colourOf(residue), shade, which});
-    if (rows.length === 1) put([seen(rows[0].place), seen(rows[0].place)], [seen(rows[0].place)], 1, rows[0].residue);
+    if (rows.length === 1) {  // a dot: a line without a length would not be drawn
+      const at = seen(rows[0].place);
+      put([at, [at[0] + 0.01, at[1]]], [at], 1, rows[0].residue);
+    }
     for (let i = 1; i < rows.length; ++i) {
       const a = rows[i - 1], b = rows[i], ends = [seen(a.place), seen(b.place)];
       if (a.half < 0.05 && b.half < 0.05) {

@@ -105,8 +105,8 @@ TEST_F(Fold, ComparesWithTheTruthAndWritesPages) {
   EXPECT_THAT(page, HasSubstr("<title>Structure: first</title>"));
   EXPECT_THAT(page, HasSubstr("\"letters\":\"MKTAYIAKQ\""));
 
-  const auto json = run_zoo(dir(), "predict fold --text MKTAYIAKQ --json --truth truths/first.pdb");
-  const auto truth = nlohmann::json::parse(json.out).at("results").at(0).at("truth");
+  const auto shown = run_zoo(dir(), "predict fold --text MKTAYIAKQ --json --truth truths/first.pdb");
+  const auto truth = nlohmann::json::parse(shown.out).at("results").at(0).at("truth");
   EXPECT_EQ(truth.at("paired"), 9);
   EXPECT_NEAR(truth.at("tm_score").get<double>(), 1, 1e-6);
 }
