@@ -15,7 +15,7 @@ const css = colour => `rgb(${colour.join(' ')})`;
 const UNKNOWN = [150, 155, 165];
 
 /** Black or white, whichever is readable on a colour. */
-export const inkOnColour = ([r, g, b]) => 0.3 * r + 0.59 * g + 0.11 * b > 130 ? '#16191f' : '#fff';
+export const inkOnColour = ([r, g, b]) => 0.3 * r + 0.59 * g + 0.11 * b > 105 ? '#16191f' : '#fff';
 
 const swatch = (colour, name) => {
   const mark = el('span', 'swatch');
