@@ -14,11 +14,11 @@ namespace zoo {
 
 const std::vector<ForeignFamily>& foreign_families() {
   static const std::vector<ForeignFamily> families = {
-      gpt2_foreign(),    llama_foreign(),     mistral_foreign(),    qwen2_foreign(),      qwen3_foreign(),
-      mixtral_foreign(), qwen2_moe_foreign(), qwen3_moe_foreign(),  gemma2_foreign(),     gemma3_foreign(),
-      bert_foreign(),    roberta_foreign(),   distilbert_foreign(), longformer_foreign(), big_bird_foreign(),
-      t5_foreign(),      bart_foreign(),      marian_foreign(),     esm_foreign(),        vit_foreign(),
-      ijepa_foreign(),   detr_foreign(),      whisper_foreign()};
+      gpt2_foreign(),       llama_foreign(),    mistral_foreign(), qwen2_foreign(),     qwen3_foreign(),
+      olmo2_foreign(),      olmoe_foreign(),    mixtral_foreign(), qwen2_moe_foreign(), qwen3_moe_foreign(),
+      gemma2_foreign(),     gemma3_foreign(),   bert_foreign(),    roberta_foreign(),   distilbert_foreign(),
+      longformer_foreign(), big_bird_foreign(), t5_foreign(),      bart_foreign(),      marian_foreign(),
+      esm_foreign(),        vit_foreign(),      ijepa_foreign(),   detr_foreign(),      whisper_foreign()};
   return families;
 }
 

@@ -155,6 +155,29 @@ void read_qwen3(ForeignConfig& from, Experiment& to) {
   read_qwen_windows(from, to);
 }
 
+void read_olmo2(ForeignConfig& from, Experiment& to) {
+  read_silu_decoder(from, {.vocab_size = 50304}, to);
+  to.model.norm_eps = from.number("rms_norm_eps", 1e-5);
+  to.model.norm_placement = NormPlacement::residual_post;
+  to.model.qk_norm = true;
+  to.model.qk_norm_width = QkNormWidth::all_heads;
+  to.model.qkv_bias = to.model.out_bias = from.flag("attention_bias", false);
+}
+
+void write_olmo2(const Experiment& from, nlohmann::json& to) {
+  write_silu_decoder(from, to);
+  to["attention_bias"] = from.model.qkv_bias.value_or(from.model.bias);
+}
+
+TensorRules olmo2_rules(const Experiment& experiment) {
+  auto rules = llama_like_rules(experiment);
+  const std::string ours = "decoder.layers.{}.residual.", theirs = "model.layers.{}.";
+  rules.module(ours + "self_attention_output_norm", theirs + "post_attention_layernorm");
+  rules.module(ours + "feed_forward_output_norm", theirs + "post_feedforward_layernorm");
+  rules.module("head.classifier", "score");
+  return rules;
+}
+
 void write_llama(const Experiment& from, nlohmann::json& to) {
   write_silu_decoder(from, to);
   to["head_dim"] = from.model.head_width();
@@ -233,6 +256,19 @@ ForeignFamily qwen3_foreign() {
           .read = read_qwen3,
           .write = write_qwen3,
           .rules = llama_rules};
+}
+
+ForeignFamily olmo2_foreign() {
+  return {.model_type = "olmo2",
+          .doc =
+              "OLMo 2 (Walsh et al. 2024): norms behind the sub-layers, and over the queries and keys of all "
+              "heads",
+          .classes = {{"Olmo2ForCausalLM", "language_modeling"},
+                      {"Olmo2ForSequenceClassification", "text_classification"},
+                      {"Olmo2Model", "text_features"}},
+          .read = read_olmo2,
+          .write = write_olmo2,
+          .rules = olmo2_rules};
 }
 
 }  // namespace zoo

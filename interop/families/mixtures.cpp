@@ -1,5 +1,6 @@
 // Decoders whose feed-forward networks are mixtures of experts: Mixtral (Jiang et al. 2024), Qwen2-MoE (Yang
-// et al. 2024) and Qwen3-MoE (Yang et al. 2025). Their other layers are those of Llama.
+// et al. 2024), Qwen3-MoE (Yang et al. 2025) and OLMoE (Muennighoff et al. 2024). Their other layers are
+// those of Llama.
 
 #include <array>
 #include <string>
@@ -131,6 +132,35 @@ void write_qwen3_moe(const Experiment& from, nlohmann::json& to) {
   to["sliding_window"] = window ? nlohmann::json(*window) : nlohmann::json(nullptr);
 }
 
+void read_olmoe(ForeignConfig& from, Experiment& to) {
+  read_silu_decoder(from,
+                    {.vocab_size = 50304,
+                     .max_positions = 4096,
+                     .d_model = 2048,
+                     .d_ff = 2048,
+                     .n_layers = 16,
+                     .n_heads = 16},
+                    to);
+  to.model.norm_eps = from.number("rms_norm_eps", 1e-5);
+  to.model.qk_norm = true;
+  to.model.qk_norm_width = QkNormWidth::all_heads;
+  to.model.qkv_bias = to.model.out_bias = from.flag("attention_bias", false);
+  from.require("clip_qkv", nullptr);
+  to.model.experts = read_counts(from, "num_experts", 64, 8);
+  to.model.experts->normalize = from.flag("norm_topk_prob", false);
+}
+
+void write_olmoe(const Experiment& from, nlohmann::json& to) {
+  const auto experts = experts_of(from);
+  write_silu_decoder(from, to);
+  to["attention_bias"] = from.model.qkv_bias.value_or(from.model.bias);
+  to["intermediate_size"] = experts.d_ff.value_or(from.model.feed_forward_width());
+  to["num_experts"] = experts.count;
+  to["num_experts_per_tok"] = experts.active;
+  to["norm_topk_prob"] = experts.normalize;
+  to["router_aux_loss_coef"] = experts.balance;
+}
+
 /// The tensors of experts below `theirs`, where a matrix of ours is a stack of theirs. `names`: of gate, up
 /// and down there.
 void add_experts(const ModelConfig& model, const std::string& theirs, const std::array<std::string, 3>& names,
@@ -176,6 +206,17 @@ ForeignFamily mixtral_foreign() {
           .read = read_mixtral,
           .write = write_mixtral,
           .rules = mixtral_rules};
+}
+
+ForeignFamily olmoe_foreign() {
+  return {
+      .model_type = "olmoe",
+      .doc =
+          "OLMoE (Muennighoff et al. 2024): 64 small experts, norms over the queries and keys of all heads",
+      .classes = {{"OlmoeForCausalLM", "language_modeling"}, {"OlmoeModel", "text_features"}},
+      .read = read_olmoe,
+      .write = write_olmoe,
+      .rules = qwen_moe_rules};
 }
 
 ForeignFamily qwen2_moe_foreign() {

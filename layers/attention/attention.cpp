@@ -34,9 +34,8 @@ double AttentionImpl::scale() const {
 }
 
 torch::Tensor AttentionImpl::project_queries(const torch::Tensor& x) {
-  const auto queries =
-      split_heads(qkv ? qkv->forward_some(x, {.first = 0, .count = 1}) : q(x), options.n_heads());
-  return q_norm ? q_norm(queries) : queries;
+  const auto queries = qkv ? qkv->forward_some(x, {.first = 0, .count = 1}) : q(x);
+  return normalised_heads(queries, options.n_heads(), q_norm);
 }
 
 KeysAndValues AttentionImpl::project_memory(const torch::Tensor& memory, const torch::Tensor& positions) {
@@ -51,8 +50,7 @@ KeysAndValues AttentionImpl::project_memory(const torch::Tensor& memory, const t
     const auto both = qkv->forward_some(memory, {.first = 1, .count = 2}).chunk(2, -1);
     keys = both[0], values = both[1];
   }
-  keys = split_heads(keys, n_kv_heads_);
-  return {.keys = k_norm ? k_norm(keys) : keys, .values = split_heads(values, n_kv_heads_)};
+  return {.keys = normalised_heads(keys, n_kv_heads_, k_norm), .values = split_heads(values, n_kv_heads_)};
 }
 
 std::unique_ptr<MemoryState> AttentionImpl::remember(const torch::Tensor& memory,

@@ -17,6 +17,12 @@ namespace zoo {
 enum class Projection { separate, fused };
 constexpr auto config_names(Projection) { return std::to_array<std::string_view>({"separate", "fused"}); }
 
+/// What a norm of queries or keys is over.
+///   head       the Dh numbers of a head (Qwen3)
+///   all_heads  those of all heads together (OLMo 2)
+enum class QkNormWidth { head, all_heads };
+constexpr auto config_names(QkNormWidth) { return std::to_array<std::string_view>({"head", "all_heads"}); }
+
 struct AttentionOptions {
   AttentionOptions(int64_t d_model, int64_t n_heads) : d_model_(d_model), n_heads_(n_heads) {}
   TORCH_ARG(int64_t, d_model);
@@ -43,8 +49,10 @@ struct AttentionOptions {
   /// c: the scores become c·tanh(scores/c) before the mask (Gemma 2); default: they stay. Uses attention step
   /// by step instead of the fused kernel.
   TORCH_ARG(std::optional<double>, softcap) = std::nullopt;
-  /// Normalises each head's queries and keys before positions are applied (Qwen3); its size must be Dh.
+  /// Normalises queries and keys before positions are applied, as far as qk_norm_width says; its size is set
+  /// here.
   TORCH_ARG(std::optional<NormOptions>, qk_norm) = std::nullopt;
+  TORCH_ARG(QkNormWidth, qk_norm_width) = QkNormWidth::head;
   /// The keys that queries see in self-attention, as far as the mask allows; null: all keys. Such an
   /// attention takes no bias, and no mask but causality and lengths.
   TORCH_ARG(std::shared_ptr<const AttentionPattern>, pattern) = nullptr;

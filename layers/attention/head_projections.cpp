@@ -15,19 +15,28 @@ HeadProjectionsImpl::HeadProjectionsImpl(const AttentionOptions& options_)
            {.queries_and_values = options.qkv_bias(), .keys = options.has_key_bias()});
   make_out(options.n_heads(), options.out_bias());
   if (options.qk_norm()) {
-    q_norm = register_module("q_norm", Norm(*options.qk_norm()));
-    k_norm = register_module("k_norm", Norm(*options.qk_norm()));
+    const bool is_wide = options.qk_norm_width() == QkNormWidth::all_heads;
+    const auto norm_of = [&](int64_t n_heads) {
+      return Norm(NormOptions(*options.qk_norm()).size(is_wide ? n_heads * head_dim_ : head_dim_));
+    };
+    q_norm = register_module("q_norm", norm_of(options.n_heads()));
+    k_norm = register_module("k_norm", norm_of(n_kv_heads_));
   }
 }
 
 HeadProjectionsImpl::Heads HeadProjectionsImpl::project_heads(const torch::Tensor& x,
                                                               const torch::Tensor& positions) {
   const auto parts = project(x, positions);
-  Heads heads{.q = split_heads(parts[0], options.n_heads()),
-              .k = split_heads(parts[1], n_kv_heads_),
-              .v = split_heads(parts[2], n_kv_heads_)};
-  if (q_norm) heads.q = q_norm(heads.q), heads.k = k_norm(heads.k);
-  return heads;
+  return {.q = normalised_heads(parts[0], options.n_heads(), q_norm),
+          .k = normalised_heads(parts[1], n_kv_heads_, k_norm),
+          .v = split_heads(parts[2], n_kv_heads_)};
+}
+
+torch::Tensor HeadProjectionsImpl::normalised_heads(const torch::Tensor& x, int64_t n_heads,
+                                                    Norm& norm) const {
+  if (!norm) return split_heads(x, n_heads);
+  if (options.qk_norm_width() == QkNormWidth::all_heads) return split_heads(norm(x), n_heads);
+  return norm(split_heads(x, n_heads));
 }
 
 Description HeadProjectionsImpl::described(std::string_view type) const {

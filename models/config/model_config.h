@@ -140,6 +140,7 @@ struct ModelConfig {
   std::optional<bool> out_bias;  // of the attention's output map; default: bias
   std::optional<bool> ff_bias;   // of the feed-forward; default: bias
   bool qk_norm = false;
+  QkNormWidth qk_norm_width = QkNormWidth::head;
   std::optional<double> attention_scale;  // default 1/√head_dim
   bool attention_scale_by_layer =
       false;  // self-attention in layer i = 1, 2, …: scores also / i (Mistral's GPT-2)

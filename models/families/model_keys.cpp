@@ -95,7 +95,9 @@ void describe(ConfigVisitor& v, ModelConfig& c) {
       "A bias of the key maps, which changes nothing that is computed (Whisper has none); default qkv_bias.");
   v.field("out_bias", c.out_bias, "Biases of the output maps of attention; default bias.");
   v.field("ff_bias", c.ff_bias, "Biases of the feed-forward; default bias.");
-  v.field("qk_norm", c.qk_norm, "Normalise each head's queries and keys.");
+  v.field("qk_norm", c.qk_norm, "Normalise queries and keys.");
+  v.field("qk_norm_width", c.qk_norm_width,
+          "qk_norm: over the numbers of a head (Qwen3), or over those of all heads together (OLMo 2).");
   v.field("attention_scale", c.attention_scale, "Factor on the attention scores; default 1/sqrt(head_dim).",
           Limits::positive());
   v.field("attention_scale_by_layer", c.attention_scale_by_layer,
@@ -202,6 +204,8 @@ void validate(const ModelConfig& c, const Complain& complain) {
     }
   }
   if (c.experts) validate(*c.experts, complain_under("experts", complain));
+  if (c.qk_norm_width != QkNormWidth::head && !c.qk_norm)
+    complain("qk_norm_width", "has no effect without qk_norm: set qk_norm to true");
   if (c.position_offset > 0 && (c.position != Position::learned || shape == FamilyShape::other))
     complain("position_offset", "is for tables of learned positions of tokens: leave it out");
   if (c.sinusoid_layout != SinusoidLayout::interleaved &&

@@ -53,7 +53,8 @@ AttentionOptions cross_attention_options(const ModelConfig& config) {
                      .dropout(config.attention_dropout)
                      .scale(config.attention_scale)
                      .softcap(config.attention_softcap);
-  if (config.qk_norm) options.qk_norm(norm_options(config, config.head_width()));
+  if (config.qk_norm)
+    options.qk_norm(norm_options(config, config.head_width())).qk_norm_width(config.qk_norm_width);
   return options;
 }
 

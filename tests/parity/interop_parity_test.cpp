@@ -320,6 +320,8 @@ std::vector<std::string> writers() {
                    {"mistral", 2},
                    {"qwen2", 3},
                    {"qwen3", 3},
+                   {"olmo2", 2},
+                   {"olmoe", 2},
                    {"mixtral", 3},
                    {"qwen2_moe", 3},
                    {"qwen3_moe", 3},

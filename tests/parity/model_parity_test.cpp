@@ -104,6 +104,17 @@ TEST_F(ModelParity, Qwen) {
   check("qwen3", config);
 }
 
+TEST_F(ModelParity, Olmo2HasNormsBehindItsSubLayers) {
+  auto config = llama_like();
+  config.norm_eps = 1e-6;
+  config.rotary.theta = 5000;
+  config.tie_embeddings = false;
+  config.norm_placement = NormPlacement::residual_post;
+  config.qk_norm = true;
+  config.qk_norm_width = QkNormWidth::all_heads;
+  check("olmo2", config);
+}
+
 TEST_F(ModelParity, MixturesOfExperts) {
   auto config = llama_like();
   config.rotary.theta = 1e6;

@@ -263,6 +263,22 @@ add("Qwen3ForCausalLM", QWEN3, {
     "Qwen/Qwen3-32B": llama(5120, 64, 64, 8, 25600),
 })  # fmt: skip
 
+OLMO2 = LLAMA2 | {
+    "model_type": "olmo2", "vocab_size": 100352, "max_position_embeddings": 4096, "rope_theta": 500000.0, "rms_norm_eps": 1e-6,
+    "attention_bias": False, "eos_token_id": 100257, "bos_token_id": None, "pad_token_id": 100277,
+}  # fmt: skip
+add("Olmo2ForCausalLM", OLMO2, {
+    "allenai/OLMo-2-0425-1B": llama(2048, 16, 16, 16, 8192),
+    "allenai/OLMo-2-1124-7B": llama(4096, 32, 32, 32, 11008),
+    "allenai/OLMo-2-1124-13B": llama(5120, 40, 40, 40, 13824),
+    "allenai/OLMo-2-0325-32B": llama(5120, 64, 40, 8, 27648),
+})  # fmt: skip
+add("OlmoeForCausalLM", OLMO2 | {"model_type": "olmoe", "vocab_size": 50304, "rms_norm_eps": 1e-5, "rope_theta": 10000.0}, {
+    "allenai/OLMoE-1B-7B-0924": llama(
+        2048, 16, 16, 16, 1024, num_experts=64, num_experts_per_tok=8, norm_topk_prob=False, clip_qkv=None,
+        output_router_logits=False, router_aux_loss_coef=0.01, eos_token_id=50279, pad_token_id=1),
+})  # fmt: skip
+
 MIXTRAL = {
     "model_type": "mixtral", "vocab_size": 32000, "rms_norm_eps": 1e-5, "rope_theta": 1000000.0, "hidden_act": "silu",
     "tie_word_embeddings": False, "attention_dropout": 0.0, "sliding_window": None, "num_local_experts": 8,

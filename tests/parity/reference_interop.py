@@ -217,6 +217,19 @@ def qwen(out):
         causal(out, f"qwen3_{seed}", config, tokenizer=tokenizer, seed=seed)
 
 
+def olmo(out):
+    from transformers import Olmo2Config, OlmoeConfig
+
+    for seed in range(2):
+        draw = random.Random(f"olmo {seed}")
+        special = {"bos_token_id": 0, "eos_token_id": 1, "pad_token_id": None, "tie_word_embeddings": bool(seed % 2)}
+        config = Olmo2Config(**shape(draw), **special, rms_norm_eps=1e-6, rope_theta=5e5, attention_bias=seed == 1)
+        causal(out, f"olmo2_{seed}", config, tokenizer=llama_tokenizer(), seed=seed)
+        experts = {"num_experts": 6 + seed, "num_experts_per_tok": 2 + seed, "norm_topk_prob": seed == 1}
+        config = OlmoeConfig(**shape(draw), **special, **experts)
+        causal(out, f"olmoe_{seed}", config, tokenizer=llama_tokenizer(), seed=seed)
+
+
 def mixtures(out):
     from transformers import MixtralConfig, Qwen2MoeConfig, Qwen3MoeConfig
 
@@ -1064,7 +1077,7 @@ def as_published(out):
 
 
 CASES = [
-    gpt2, llama, mistral, qwen, mixtures, gemma, decoder_classifiers, bert, roberta, big_bird, distilbert, token_classifiers,
+    gpt2, llama, mistral, qwen, olmo, mixtures, gemma, decoder_classifiers, bert, roberta, big_bird, distilbert, token_classifiers,
     sentence_vectors, longformer, esm, t5, bart, bart_classifier, marian, vit, ijepa, detr, whisper, as_published,
 ]  # fmt: skip
 
@@ -1075,6 +1088,7 @@ REMARKS = {
     "qwen2": "also windows by layer",
     "qwen3": "also windows by layer",
     "qwen2_moe": "without windows",
+    "olmoe": "without `clip_qkv`",
     "gemma2": "with soft caps",
     "gemma3_text": "with two rotary bases",
     "longformer": "the first token is global",

@@ -10,7 +10,7 @@ from reference import (
 )  # fmt: skip
 from safetensors.torch import save_file
 from transformers import (
-    BartConfig, BertConfig, BigBirdConfig, DistilBertConfig, Gemma2Config, Gemma3TextConfig, GPT2Config, LlamaConfig, LongformerConfig,
+    BartConfig, BertConfig, BigBirdConfig, DistilBertConfig, Gemma2Config, Gemma3TextConfig, GPT2Config, LlamaConfig, Olmo2Config, LongformerConfig,
     MistralConfig, MixtralConfig, MptConfig, PhiConfig, Qwen2Config, Qwen2MoeConfig, Qwen3Config, Qwen3MoeConfig, RobertaConfig, T5Config,
 )  # fmt: skip
 from transformers.models.bart.modeling_bart import BartForConditionalGeneration, BartForSequenceClassification
@@ -27,6 +27,7 @@ from transformers.models.longformer.modeling_longformer import LongformerForMask
 from transformers.models.mistral.modeling_mistral import MistralForCausalLM
 from transformers.models.mixtral.modeling_mixtral import MixtralForCausalLM
 from transformers.models.mpt.modeling_mpt import MptForCausalLM
+from transformers.models.olmo2.modeling_olmo2 import Olmo2ForCausalLM
 from transformers.models.phi.modeling_phi import PhiForCausalLM
 from transformers.models.qwen2.modeling_qwen2 import Qwen2ForCausalLM
 from transformers.models.qwen2_moe.modeling_qwen2_moe import Qwen2MoeForCausalLM
@@ -176,7 +177,9 @@ def llama_like_parameters(model, fused=False):
             entries |= network_parameters(f"{at}.feed_forward", mlp, ["down"] if fused else ["gate", "up", "down"])
         entries |= parts(
             linear(f"{at}.self_attention.out", attention.o_proj),
-            weight_only(f"{at}.residual.self_attention_norm", layer.input_layernorm),
+            weight_only(f"{at}.residual.self_attention_norm", layer.input_layernorm)
+            if hasattr(layer, "input_layernorm")
+            else {},
         )
         if hasattr(attention, "q_norm"):
             entries |= parts(
@@ -187,6 +190,11 @@ def llama_like_parameters(model, fused=False):
             entries |= parts(
                 weight_only(f"{at}.residual.self_attention_output_norm", layer.post_attention_layernorm),
                 weight_only(f"{at}.residual.feed_forward_norm", layer.pre_feedforward_layernorm),
+                weight_only(f"{at}.residual.feed_forward_output_norm", layer.post_feedforward_layernorm),
+            )
+        elif hasattr(layer, "post_feedforward_layernorm"):  # OLMo 2: a norm behind each sub-layer
+            entries |= parts(
+                weight_only(f"{at}.residual.self_attention_output_norm", layer.post_attention_layernorm),
                 weight_only(f"{at}.residual.feed_forward_output_norm", layer.post_feedforward_layernorm),
             )
         else:
@@ -221,6 +229,11 @@ def qwen(out):
     write_decoder(out, "qwen2", Qwen2ForCausalLM(config), llama_like_parameters)
     config = Qwen3Config(**SHAPE, head_dim=12, rms_norm_eps=1e-6, rope_theta=1e6, tie_word_embeddings=False)
     write_decoder(out, "qwen3", Qwen3ForCausalLM(config), llama_like_parameters)
+
+
+def olmo2(out):
+    config = Olmo2Config(**SHAPE, rms_norm_eps=1e-6, rope_theta=5000.0, tie_word_embeddings=False, pad_token_id=None)
+    write_decoder(out, "olmo2", Olmo2ForCausalLM(config), llama_like_parameters)
 
 
 def mixtures(out):
@@ -850,6 +863,6 @@ def adamw(out):
 
 
 CASES = [
-    gpt2, llama, qwen, mixtures, gemma2, mistral, gemma3, phi, mpt, bert, distilbert, longformer, roberta,
+    gpt2, llama, qwen, olmo2, mixtures, gemma2, mistral, gemma3, phi, mpt, bert, distilbert, longformer, roberta,
     big_bird, transformer, t5, bart, bart_classifier, adamw,
 ]  # fmt: skip
