@@ -16,45 +16,54 @@
 #include "models/inference_scope.h"
 
 namespace zoo {
-namespace {
 
-/// The model's regression. Throws UsageError if there is none.
 const ContactRegressionImpl& regression_of(const Run& run) {
   for (const auto& module : run.model().modules()) {
     if (const auto* const found = dynamic_cast<const ContactRegressionImpl*>(module.get())) return *found;
   }
   throw UsageError(fmt::format(
-      "{}: this run has no regression from attention to contacts (model.contact_regression): use a "
-      "published ESM model",
+      "{}: this run has no regression from attention to contacts (model.contact_regression): fit one to "
+      "known structures (--fit), or use a published ESM model",
       run.dir().string()));
 }
 
-}  // namespace
-
-ContactMap contact_map(const Run& run, const std::string& text) {
-  const auto& regression = regression_of(run);
-  if (const auto problem = why_no_maps(run.experiment().model))
-    throw UsageError(*problem + ": choose another run");
-  const auto& tokenizer = run.tokenizer();
+torch::Tensor residue_maps(Model& model, const Tokenizer& tokenizer, const std::string& text,
+                           std::vector<std::string>& labels) {
   const auto frame = encoder_frame(tokenizer, "a map of contacts");
   auto ids = encode_text(tokenizer, text, TextLayout::cls_tokens_sep);
   if (ids.empty()) throw DataError("the text has no residues: give another text");
-  ContactMap map{.text = text};
-  for (const int64_t id : ids) map.residues.push_back(tokenizer.label(id));
+  labels.clear();
+  for (const int64_t id : ids) labels.push_back(tokenizer.label(id));
   const auto n = std::ssize(ids);
   ids = with_special_tokens(tokenizer, std::move(ids), TextLayout::cls_tokens_sep);
   Batch batch;
   batch.input.ids = torch::tensor(ids, torch::kInt64).unsqueeze(0);
 
-  const InferenceScope scope(run.model());
+  const InferenceScope scope(model);
   std::vector<torch::Tensor> maps;  // (H, T, T) of each layer, without the special tokens
-  for (const auto& layer : attention_layers(run.model(), batch.to(run.model().device()))) {
+  for (const auto& layer : attention_layers(model, batch.to(model.device()))) {
     const auto n_before = std::ssize(frame.before);
     maps.push_back(layer.weights.narrow(1, n_before, n).narrow(2, n_before, n));
   }
-  const auto weights = torch::cat(maps).to(run.model().device());
-  map.probabilities = regression.forward(weights).to(torch::kCPU, torch::kDouble).contiguous();
+  return torch::cat(maps).to(model.device());
+}
+
+void require_maps(const Run& run) {
+  if (const auto problem = why_no_maps(run.experiment().model))
+    throw UsageError(*problem + ": choose another run");
+}
+
+ContactMap contact_map(const Run& run, const std::string& text, const ContactRegressionImpl& regression) {
+  require_maps(run);
+  ContactMap map{.text = text};
+  const auto maps = residue_maps(run.model(), run.tokenizer(), text, map.residues);
+  const torch::NoGradGuard no_grad;
+  map.probabilities = regression.forward(maps).to(torch::kCPU, torch::kDouble).contiguous();
   return map;
+}
+
+ContactMap contact_map(const Run& run, const std::string& text) {
+  return contact_map(run, text, regression_of(run));
 }
 
 std::vector<Contact> likeliest_contacts(const ContactMap& map, int64_t separation, int64_t most) {

@@ -10,6 +10,8 @@
 
 #include "checkpoints/run.h"
 #include "data/images/image.h"
+#include "models/contact_regression.h"
+#include "models/model.h"
 
 namespace zoo {
 
@@ -27,10 +29,23 @@ struct Contact {
   double probability;
 };
 
+/// The maps of all layers and heads of the encoder over a protein, (M, T, T), without special tokens. Every
+/// layer must have maps. Throws DataError as attention_report(). `labels`: gets those of the T tokens.
+torch::Tensor residue_maps(Model& model, const Tokenizer& tokenizer, const std::string& text,
+                           std::vector<std::string>& labels);
+
+/// Throws UsageError if layers of the run have no maps.
+void require_maps(const Run& run);
+
 /// The contacts that the run's regression reads from all maps of its model, as EsmModel.predict_contacts() of
 /// transformers. Throws UsageError if the run has no regression (model.contact_regression) or if its layers
 /// have no maps; DataError as attention_report().
 ContactMap contact_map(const Run& run, const std::string& text);
+/// The same with another regression, which has as many maps.
+ContactMap contact_map(const Run& run, const std::string& text, const ContactRegressionImpl& regression);
+
+/// The run's own regression. Throws UsageError if it has none.
+const ContactRegressionImpl& regression_of(const Run& run);
 
 /// The `most` likeliest pairs that are at least `separation` residues apart, the likeliest first.
 std::vector<Contact> likeliest_contacts(const ContactMap& map, int64_t separation, int64_t most);

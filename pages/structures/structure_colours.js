@@ -33,7 +33,8 @@ const gradient = (from, to, colourOf) => {
  * residue from the truth in Å, or null where it has none; null without a truth.
  */
 export function colourings({trace, predicted}, errors) {
-  const {b, chain, chains, letters} = trace, places = chain.map((own, i) => i - chain.indexOf(own));
+  const {b, chain, chains, letters} = trace, firsts = chains.map((_, own) => chain.indexOf(own));
+  const places = chain.map((own, i) => i - firsts[own]);
   const counts = chains.map((_, own) => chain.filter(other => other === own).length);
   return [
     {key: 'confidence', name: predicted ? 'confidence (pLDDT)' : 'B factor as pLDDT',

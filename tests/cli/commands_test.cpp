@@ -647,6 +647,7 @@ TEST_F(Commands, HelpDescribesEveryOption) {
                                     "inspect",
                                     "attention",
                                     "contacts",
+                                    "structure",
                                     "config",
                                     "tokenizer",
                                     "tokenizer train",

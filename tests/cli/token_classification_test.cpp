@@ -141,6 +141,47 @@ TEST_F(TokenLabels, ProblemsAreOneLine) {
   expect_error("contacts letters --text MKV", "has no regression from attention to contacts");
 }
 
+/// Two strands beside each other, of n / 2 residues each: residue i touches residue n - 1 - i.
+std::string hairpin(int n) {
+  std::string text;
+  for (int i = 0; i < n; ++i) {
+    text += fmt::format("ATOM  {:>5}  CB  ALA A{:>4}    {:8.3f}{:8.3f}{:8.3f}  1.00  0.00           C\n",
+                        i + 1, i + 1, 3.3 * (i < n / 2 ? i : n - 1 - i), i < n / 2 ? 0.0 : 6.0, 0.0);
+  }
+  return text;
+}
+
+TEST_F(TokenLabels, ContactsAreFittedAndMeasured) {
+  for (const std::string name : {"a", "b", "c"}) dir_->write("hairpins/" + name + ".pdb", hairpin(28));
+  dir_->write("hairpins/readme.txt", "no structure");
+  const auto measured = [](const std::string& options) {
+    const auto outcome = zoo("contacts letters --fit hairpins --device cpu " + options);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return outcome.out;
+  };
+  const auto lines = measured("--chains 2 --test hairpins");
+  EXPECT_EQ(std::ranges::count(lines, '\n'), 21) << lines;
+  EXPECT_THAT(lines, HasSubstr("run\tlong\tL/5\t"));
+  EXPECT_THAT(lines, HasSubstr("random\tshort\tL\t"));
+  // Of 10 pairs at least 24 apart 2 face each other, and 4 lie beside those on a diagonal, 6.85 Å apart.
+  EXPECT_THAT(lines, HasSubstr("chance\tlong\tall\t0.6000\t0.6000\t0.6000\t3\n")) << lines;
+  const auto document = json::parse(measured("--test hairpins --json"));
+  EXPECT_THAT(document["precision"], SizeIs(21));
+  const auto pairs = measured("--text MKVAAAAAAAA --top 2");
+  EXPECT_EQ(std::ranges::count(pairs, '\n'), 2) << pairs;
+  dir_->write("hairpins/long.pdb", hairpin(40));  // the model reads 32 tokens
+  const auto some = zoo("contacts letters --fit hairpins/a.pdb --test hairpins");
+  EXPECT_THAT(some.out, HasSubstr("run\tlong\tL\t"));
+  EXPECT_THAT(some.err, HasSubstr("note: 1 of 4 chains is longer than the model reads, and is left out"));
+  expect_error("contacts letters --fit hairpins/long.pdb --test hairpins",
+               "all chains are longer than the model reads");
+  expect_error("contacts letters --test hairpins", "fit one to known structures (--fit)");
+  expect_error("contacts letters --fit hairpins", "give either --text, a protein, or --test");
+  expect_error("contacts letters --chains 2 --text MKV", "--chains: is for --fit");
+  expect_error("contacts letters --fit hairpins --test hairpins --top 2", "--top: is for --text");
+  expect_error("contacts letters --fit missing --text MKV", "missing");
+}
+
 TEST_F(TokenLabels, OtherCommandsTakeTheRun) {
   EXPECT_THAT(json::parse(output("embed letters --json --text MKV"))["embeddings"], SizeIs(1));
   EXPECT_EQ(zoo("inspect names").code, 0);

@@ -45,6 +45,14 @@ def place(trace, i):
     return trace["places"][3 * i:3 * i + 3]
 
 
+def touch(page, *steps):
+    """Moves fingers through lists of points (x, y), one for each finger, and lifts them."""
+    for i, points in enumerate(steps):
+        page.send("Input.dispatchTouchEvent", type="touchMove" if i else "touchStart",
+                  touchPoints=[{"x": x, "y": y, "id": finger} for finger, (x, y) in enumerate(points)])
+    page.send("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
+
+
 def focus(page, selector):
     page.run(f"document.querySelector({json.dumps(selector)}).focus()")
 
@@ -74,9 +82,17 @@ def check_picture(page, data):
                    " return [box.left, box.top, box.width, box.height]; })()")
     middle = (box[0] + box[2] / 2, box[1] + box[3] / 2)
     page.drag(middle, (middle[0] + 60, middle[1] + 20))
-    page.press("Escape")
+    page.press("Escape")  # what the pointer chose
     check(picture(page) != first, "a drag turns nothing")
     page.press("0")
+    x, y = middle
+    for name, steps in (("one finger", [[(x, y)], [(x + 40, y + 30)]]),
+                        ("two fingers", [[(x - 30, y), (x + 30, y)], [(x - 60, y), (x + 60, y)]])):
+        touch(page, *steps)
+        page.press("Escape")
+        check(picture(page) != first, f"{name} change nothing")
+        page.press("0")
+        check(picture(page) == first, f"the picture differs after {name} and back")
     for value in ("trace", "ribbon"):
         before = picture(page)
         page.run(f"document.querySelector('[name=mode][value={value}]').click()")

@@ -219,7 +219,7 @@ def comparison(out, name):
     """Chains of random steps, and the same ones with other steps, some from the middle on: turned, with gaps."""
     made, tensors = numpy.random.default_rng(1), {}
     for i in range(50):
-        length = 16 + i
+        length = 16 + i // 2
         steps = made.normal(size=(length, 3)) + made.normal(size=3)
         other = steps + made.normal(size=(length, 3)) * 0.1 * (i % 8)
         if i % 3 == 0:
