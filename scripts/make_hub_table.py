@@ -58,7 +58,7 @@ def joined(text):
 
 def families():
     """{model_type: (words, {class: task})}, in the order of the program."""
-    sources = "".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "interop/families").glob("*.cpp")))
+    sources = "".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "interop/families").rglob("*.cpp")))
     sources = re.sub(r"^\s*//.*\n", "", sources, flags=re.MULTILINE)
     result = {}
     listed = (ROOT / "interop/foreign_families.cpp").read_text(encoding="utf-8")

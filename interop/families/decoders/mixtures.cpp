@@ -11,7 +11,7 @@
 
 #include "interop/families/common.h"
 #include "interop/families/families.h"
-#include "interop/families/llama.h"
+#include "interop/families/decoders/llama.h"
 
 namespace zoo {
 namespace {

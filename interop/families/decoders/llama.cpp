@@ -1,7 +1,7 @@
 // Llama (Touvron et al. 2023) and its relatives: Mistral (Jiang et al. 2023), Qwen2 (Yang et al. 2024) and
 // Qwen3 (Yang et al. 2025). The same names; they differ in biases, windows and norms of queries and keys.
 
-#include "interop/families/llama.h"
+#include "interop/families/decoders/llama.h"
 
 #include <algorithm>
 #include <string>
