@@ -521,6 +521,8 @@ TEST(KeyValueState, OtherTypesAreKeptInOneTensor) {
   expect_same(state.columns(40), kept);
   other.extend(more.keys, more.values, PositionRange(0, 3));
   const auto copied = state.copy();
+  const auto last = as_double(numbered(3, 2, 700));
+  state.extend(last.keys, last.values, PositionRange(38, 2));  // overwrites columns that both have
   state.truncate(Lengths{40, 40, 40}, Lengths{2, 5, 1});
   state.join(other);
   expect_same(columns_of(rows_of(state.columns(5), torch::tensor({3})), 0, 3), more);
