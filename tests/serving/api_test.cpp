@@ -15,6 +15,7 @@
 
 #include "serving/api/token_json.h"
 #include "tests/serving/api_server.h"
+#include "tests/support/wait.h"
 #include "tokenizers/subwords/specification.h"
 #include "tokenizers/tokenizer.h"
 
@@ -27,6 +28,7 @@ using Json = nlohmann::json;
 using testing::Answer;
 using testing::ApiServer;
 using testing::ApiTest;
+using testing::comes_true;
 using testing::events;
 using testing::HttpClient;
 
@@ -606,7 +608,7 @@ TEST_F(ApiTest, CountsForPrometheus) {
 
 TEST_F(ApiTest, LogsRequestsWithoutTexts) {
   complete({{"prompt", "abcabc"}});
-  while (server_.log().empty()) std::this_thread::yield();
+  ASSERT_TRUE(comes_true([&] { return !server_.log().empty(); }));
   const auto record = server_.log().front();
   EXPECT_EQ(record.path, "/v1/completions");
   EXPECT_EQ(record.status, 200);

@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <string>
@@ -17,6 +19,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+
+#include "tests/support/wait.h"
 
 namespace zoo::testing {
 
@@ -40,6 +44,8 @@ class HttpClient {
     address.sin_family = AF_INET;
     address.sin_port = htons(port);
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const timeval longest{.tv_sec = std::chrono::seconds(kLongest).count(), .tv_usec = 0};
+    ::setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &longest, sizeof longest);
     is_connected_ = ::connect(socket_, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
   }
   ~HttpClient() { close(); }
@@ -109,6 +115,7 @@ class HttpClient {
   bool read_some() {
     char buffer[4096];
     const auto n = ::recv(socket_, buffer, sizeof buffer, 0);
+    if (n < 0 && errno == EAGAIN) ADD_FAILURE() << "the server sends nothing more";
     if (n <= 0) return false;
     held_.append(buffer, static_cast<size_t>(n));
     return true;

@@ -3,10 +3,14 @@
 #include "serving/http/http_server.h"
 
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <future>
 #include <memory>
 #include <mutex>
+#include <stdexcept>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -15,17 +19,17 @@
 #include "base/error.h"
 #include "tests/serving/http_client.h"
 #include "tests/support/errors.h"
+#include "tests/support/wait.h"
 
 namespace zoo {
 namespace {
 
 using ::testing::HasSubstr;
 using testing::HttpClient;
+using testing::kLongest;
 using testing::message_of;
 
 constexpr const char* kText = "some text";
-/// Long enough for any machine.
-constexpr std::chrono::minutes kLongest(5);
 
 /// A server that sends bodies back, and does what paths say.
 class EchoServer {
@@ -45,11 +49,10 @@ class EchoServer {
   int n_handled() const { return n_handled_; }
   /// The newest request of the path /wait.
   std::shared_ptr<HttpReply> waiting() {
-    for (;;) {
-      const std::scoped_lock lock(mutex_);
-      if (waiting_) return std::exchange(waiting_, nullptr);
-      std::this_thread::yield();
-    }
+    std::unique_lock lock(mutex_);
+    if (!arrived_.wait_for(lock, kLongest, [&] { return waiting_ != nullptr; }))
+      throw std::runtime_error("no request of /wait has come");
+    return std::exchange(waiting_, nullptr);
   }
 
  private:
@@ -68,6 +71,7 @@ class EchoServer {
                   if (request.path == "/wait") {
                     const std::scoped_lock lock(mutex_);
                     waiting_ = std::move(reply);
+                    arrived_.notify_one();
                     return;
                   }
                   reply->send({.content_type = "text/plain", .body = request.body});
@@ -81,6 +85,7 @@ class EchoServer {
   }
 
   std::mutex mutex_;
+  std::condition_variable arrived_;  // waiting_ is set
   std::shared_ptr<HttpReply> waiting_;
   std::atomic<int> n_handled_ = 0;
   HttpServer server_;
@@ -448,7 +453,7 @@ TEST(HttpServer, AnswersSayThatTheServerStops) {
     replies.push_back(server.waiting());
   }
   std::thread stopping([&] { server.stop(); });
-  while (!server.http().is_stopping()) std::this_thread::yield();
+  EXPECT_TRUE(testing::comes_true([&] { return server.http().is_stopping(); }));
   HttpClient late(server.port());
   const auto refused = late.get("/text");
   EXPECT_EQ(refused.status, 503);

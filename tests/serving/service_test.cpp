@@ -16,6 +16,7 @@
 #include "serving/service_error.h"
 #include "tests/serving/small_runs.h"
 #include "tests/support/errors.h"
+#include "tests/support/wait.h"
 
 namespace zoo {
 namespace {
@@ -190,7 +191,7 @@ TEST_F(Services, ARequestWhoseRulesFailEndsAlone) {
   EXPECT_EQ(worker->counts().failed, 1);
   EXPECT_EQ(worker->counts().waiting_or_running, 1) << "the long request goes on";
   cancellation->request();
-  while (!worker->is_idle()) std::this_thread::yield();
+  ASSERT_TRUE(testing::comes_true([&] { return worker->is_idle(); }));
 }
 
 TEST_F(Services, RefusesWhatIsTooMuchAndGoesOnAfterACancellation) {
@@ -207,7 +208,7 @@ TEST_F(Services, RefusesWhatIsTooMuchAndGoesOnAfterACancellation) {
     EXPECT_EQ(error.problem(), ServiceProblem::busy);
   }
   cancellation->request();
-  while (!worker->is_idle()) std::this_thread::yield();
+  ASSERT_TRUE(testing::comes_true([&] { return worker->is_idle(); }));
   EXPECT_FALSE(one->complete("writer", small).outputs.empty());
   EXPECT_EQ(worker->counts().cancelled, 1);
   EXPECT_EQ(worker->counts().refused, 1);

@@ -1,12 +1,10 @@
 // Requests that wait, fail, are cancelled, and the places that they leave to others.
 
 #include <atomic>
-#include <chrono>
 #include <future>
 #include <memory>
 #include <set>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -14,6 +12,7 @@
 
 #include "serving/model_worker.h"
 #include "tests/serving/api_server.h"
+#include "tests/support/wait.h"
 
 namespace zoo {
 namespace {
@@ -36,11 +35,8 @@ class WaitingRequests : public ::testing::Test {
   }
   WorkerCounts counts() const { return service_->models()[0].counts; }
   void wait_until_idle() const {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(2);
-    while (counts().waiting_or_running > 0) {
-      ASSERT_LT(std::chrono::steady_clock::now(), end) << "places were not given back";
-      std::this_thread::yield();
-    }
+    ASSERT_TRUE(testing::comes_true([&] { return counts().waiting_or_running == 0; }))
+        << "places were not given back";
   }
   static Json asked(Json more) {
     Json body{{"model", "writer"}, {"prompt", "abc"}, {"max_tokens", 4}, {"seed", 1}};
@@ -80,12 +76,12 @@ TEST_F(WaitingRequests, ThoseOfALowerPriorityNumberComeFirst) {
     if (priority == 0) body.erase("priority");
     clients.push_back(std::make_unique<HttpClient>(server_->port()));
     clients.back()->begin_post("/v1/completions", body.dump());
-    while (counts().requests < std::ssize(clients) + 1) std::this_thread::yield();
+    ASSERT_TRUE(testing::comes_true([&] { return counts().requests > std::ssize(clients); }));
   }
   first->close();
   for (const auto& client : clients) EXPECT_EQ(client->read_answer().status, 200);
   // The log has them in the order in which they were answered. A prompt's length tells which it is.
-  while (server_->log().size() < 7) std::this_thread::yield();
+  ASSERT_TRUE(testing::comes_true([&] { return server_->log().size() >= 7; }));
   std::vector<int64_t> order;
   for (const auto& record : server_->log()) {
     if (record.status == 200 && record.note.tokens_out > 0) order.push_back(record.note.tokens_in);
