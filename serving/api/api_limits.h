@@ -1,6 +1,7 @@
 #pragma once
 // What a request may ask for.
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 
@@ -13,6 +14,10 @@ struct ApiLimits {
   size_t most_texts = 256;     // to embed, to classify, to translate
   size_t most_images = 16;     // to classify
   int64_t most_image_pixels = int64_t{32} << 20;
+  // Of the responses that are kept.
+  size_t most_responses = 4096;
+  size_t response_bytes = 256 << 20;
+  std::chrono::milliseconds response_age = std::chrono::hours(24);
 };
 
 }  // namespace zoo

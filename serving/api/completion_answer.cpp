@@ -1,10 +1,6 @@
 #include "serving/api/completion_answer.h"
 
-#include <chrono>
-#include <random>
 #include <utility>
-
-#include <fmt/format.h>
 
 #include "serving/api/api_error.h"
 #include "serving/api/json_answer.h"
@@ -19,23 +15,12 @@ const char* name_of_end(OutputEnd end) {
   return end == OutputEnd::length || end == OutputEnd::time ? "length" : "stop";
 }
 
-/// An id that no other answer has.
-std::string new_id(const char* prefix) {
-  std::random_device source;
-  return fmt::format("{}-{:08x}{:08x}{:08x}", prefix, source(), source(), source());
-}
-
-int64_t seconds_now() {
-  return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
-
 /// `first`: the number of the first one in its answer.
 Json calls_json(const std::vector<ToolCall>& calls, size_t first) {
   auto list = Json::array();
   for (const auto& [name, arguments] : calls) {
     list.push_back({{"index", first++},
-                    {"id", new_id("call")},
+                    {"id", new_id("call-")},
                     {"type", "function"},
                     {"function", {{"name", name}, {"arguments", arguments}}}});
   }
@@ -53,7 +38,7 @@ Json usage_json(const CompletionUsage& usage) {
 CompletionAnswer::CompletionAnswer(AnswerPlan plan, std::shared_ptr<HttpReply> reply)
     : plan_(std::move(plan)),
       reply_(std::move(reply)),
-      id_(new_id(is_chat() ? "chatcmpl" : "cmpl")),
+      id_(new_id(is_chat() ? "chatcmpl-" : "cmpl-")),
       created_(seconds_now()),
       choices_(plan_.n_prompts * plan_.n_samples) {
   if (!plan_.calls) return;
@@ -137,12 +122,8 @@ void CompletionAnswer::add(CompletionPiece piece) {
   auto& choice = choices_.at(index);
   std::vector<ToolCall> calls;
   if (choice.reader) {
-    auto found = choice.reader->push(piece.text);
-    if (piece.end) {
-      auto last = choice.reader->finish();
-      found.text += last.text;
-      found.calls.insert(found.calls.end(), last.calls.begin(), last.calls.end());
-    }
+    auto found =
+        choice.reader->read(piece.text, piece.end ? CallReader::Rest::is_none : CallReader::Rest::follows);
     piece.text = std::move(found.text);
     calls = std::move(found.calls);
     choice.calls.insert(choice.calls.end(), calls.begin(), calls.end());
@@ -180,12 +161,6 @@ void CompletionAnswer::fail(const std::exception_ptr& problem) {
   if (!has_begun_) return reply_->send(error_response(error));
   send_event(error_json(error));
   reply_->finish();
-}
-
-CompletionListener listener_of(const std::shared_ptr<CompletionAnswer>& answer) {
-  return {.on_piece = [answer](CompletionPiece piece) { answer->add(std::move(piece)); },
-          .on_end = [answer](const CompletionUsage& usage) { answer->end(usage); },
-          .on_error = [answer](const std::exception_ptr& problem) { answer->fail(problem); }};
 }
 
 }  // namespace zoo

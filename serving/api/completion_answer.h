@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -77,6 +78,11 @@ class CompletionAnswer {
 };
 
 /// Passes on what a worker says to an answer.
-CompletionListener listener_of(const std::shared_ptr<CompletionAnswer>& answer);
+template <class Answer>
+CompletionListener listener_of(const std::shared_ptr<Answer>& answer) {
+  return {.on_piece = [answer](CompletionPiece piece) { answer->add(std::move(piece)); },
+          .on_end = [answer](const CompletionUsage& usage) { answer->end(usage); },
+          .on_error = [answer](const std::exception_ptr& problem) { answer->fail(problem); }};
+}
 
 }  // namespace zoo

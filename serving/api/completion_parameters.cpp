@@ -62,7 +62,7 @@ GenerationConfig read_options(RequestFields& fields, const ApiLimits& limits, Ge
   if (call.has_form) options.regex = options.json_schema = "";
   given.apply(options);
   for (auto& bias : read_biases(fields)) options.sequence_biases.push_back(std::move(bias));
-  options.max_new_tokens = fields.integer("max_tokens", Limits::whole(0, limits.most_tokens));
+  options.max_new_tokens.reset();
   return std::move(options);
 }
 

@@ -1,7 +1,9 @@
 #pragma once
 // Answers in JSON.
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 
 #include <nlohmann/json.hpp>
 
@@ -16,6 +18,13 @@ inline std::string as_text(const nlohmann::ordered_json& document) { return show
 inline HttpResponse json_response(const nlohmann::ordered_json& document) {
   return {.body = as_text(document) + "\n"};
 }
+
+/// A random id, which no other answer has and nobody can guess: 128 bits in hexadecimal digits after
+/// `prefix`.
+std::string new_id(std::string_view prefix);
+
+/// Since 1970.
+int64_t seconds_now();
 
 inline void send_json(HttpReply& reply, const nlohmann::ordered_json& document) {
   reply.send(json_response(document));

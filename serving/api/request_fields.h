@@ -42,11 +42,13 @@ class RequestFields {
   /// Throws ApiError for a key that nobody has asked for.
   void refuse_others() const;
 
+  /// What stands before each key in messages: "response_format.", "" for the request itself.
+  const std::string& place() const { return place_; }
   /// The error for a value of this object.
   [[noreturn]] void fail(const std::string& key, const std::string& problem) const;
 
  private:
-  std::string place_;  // before each key in messages: "response_format."
+  std::string place_;
   nlohmann::ordered_json own_;
   const nlohmann::ordered_json* object_ = &own_;
   std::vector<std::string> known_;

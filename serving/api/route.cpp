@@ -12,12 +12,14 @@ nlohmann::ordered_json usage_of_reading(int64_t n_tokens) {
   return {{"prompt_tokens", n_tokens}, {"total_tokens", n_tokens}};
 }
 
+std::function<void(const std::exception_ptr&)> sender_of_errors(const std::shared_ptr<HttpReply>& reply) {
+  return [reply](const std::exception_ptr& problem) { reply->send(error_response(as_api_error(problem))); };
+}
+
 void answer_with_model(const ApiContext& context, const ApiCall& call, const std::string& model,
                        Ability ability, std::function<ModelAnswer(const ServedModel& model)> work) {
   const auto reply = call.reply;
-  const auto fail = [reply](const std::exception_ptr& problem) {
-    reply->send(error_response(as_api_error(problem)));
-  };
+  const auto fail = sender_of_errors(reply);
   reply->note({.model = model});
   context.service.with_model(
       model,

@@ -2,6 +2,7 @@
 // A route of the API, and what its function gets.
 
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -11,6 +12,7 @@
 
 #include "generation/prompt.h"
 #include "serving/api/api_limits.h"
+#include "serving/api/response_store.h"
 #include "serving/api/server_metrics.h"
 #include "serving/http/http_server.h"
 #include "serving/service.h"
@@ -39,6 +41,7 @@ struct ApiContext {
   ApiOptions options;
   HttpResponse description = {};  // of the API, for OpenAPI
   std::shared_ptr<ServerMetrics> metrics = std::make_shared<ServerMetrics>();
+  std::shared_ptr<ResponseStore> responses = std::make_shared<ResponseStore>(options.limits);
 };
 
 /// Answers one path. Errors that `answer` throws are sent.
@@ -69,6 +72,9 @@ using ModelAnswer = std::optional<CountedAnswer>;
 nlohmann::ordered_json usage_of_reading(int64_t n_tokens);
 /// How many texts are worked on between two steps of a model, if they are not long (kTokensAtOnce).
 inline constexpr size_t kTextsAtOnce = 8;
+
+/// Answers with what was thrown.
+std::function<void(const std::exception_ptr&)> sender_of_errors(const std::shared_ptr<HttpReply>& reply);
 
 /// Does `work` with a model on the compute thread, and sends its answer. `work` is called until it has one;
 /// between two calls other requests have their turns. Drops it if the client goes away.

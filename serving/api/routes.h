@@ -9,6 +9,8 @@ namespace zoo {
 
 /// /v1/completions, /v1/chat/completions
 std::vector<Route> text_routes();
+/// /v1/responses
+std::vector<Route> response_routes();
 /// /v1/embeddings
 std::vector<Route> vector_routes();
 /// /predict, /v1/rerank, /fill

@@ -111,9 +111,7 @@ void tokenize(const ApiContext& context, const ApiCall& call) {
         reply->note({.model = model, .tokens_in = std::ssize(list)});
         send_json(*reply, {{"tokens", std::move(list)}});
       },
-      [reply = call.reply](const std::exception_ptr& problem) {
-        reply->send(error_response(as_api_error(problem)));
-      });
+      sender_of_errors(call.reply));
 }
 
 }  // namespace
@@ -122,7 +120,7 @@ void tokenize(const ApiContext& context, const ApiCall& call) {
 HttpResponse describe_api(const ApiLimits& limits) {
   auto document = parse_ordered_json(embedded::openapi);
   const auto options = schemas_of_generation_options(limits);
-  for (const char* const request : {"CompletionRequest", "ChatRequest"})
+  for (const char* const request : {"CompletionRequest", "ChatRequest", "ResponseRequest"})
     document["components"]["schemas"][request]["properties"].update(options);
   return json_response(document);
 }

@@ -33,21 +33,40 @@ std::string read_name(RequestFields& function) {
   return name;
 }
 
-std::string read_tool(const Json& tool) {
-  RequestFields fields(tool, "tools");
+/// What stands beside the type of a tool or of a choice, or in an object of its own.
+template <class Read>
+void read_function(const Json& value, const std::string& place, ChatApi api, const Read& read) {
+  RequestFields fields(value, place);
   if (fields.required_text("type") != "function") fields.fail("type", "must be function");
-  RequestFields function(fields.required("function"), "tools.function");
-  auto name = read_name(function);
-  function.text("description");
-  if (const auto* const parameters = function.find("parameters"); parameters && !parameters->is_object())
-    function.fail("parameters", "must be a JSON schema");
-  function.flag("strict", false);
-  function.refuse_others();
+  if (api == ChatApi::responses) {
+    read(fields);
+  } else {
+    RequestFields function(fields.required("function"), place + ".function");
+    read(function);
+    function.refuse_others();
+  }
   fields.refuse_others();
-  return name;
 }
 
-void read_choice(RequestFields& fields, ToolOffer& offer) {
+void read_tool(const Json& tool, ChatApi api, ToolOffer& offer) {
+  read_function(tool, "tools", api, [&](RequestFields& function) {
+    auto name = read_name(function);
+    if (std::ranges::find(offer.callable, name) != offer.callable.end())
+      function.fail("name", fmt::format("is that of two tools: {}", name));
+    Json shown{{"name", name}};
+    if (const auto text = function.text("description")) shown["description"] = *text;
+    if (const auto* const parameters = function.find("parameters")) {
+      if (!parameters->is_object()) function.fail("parameters", "must be a JSON schema");
+      shown["parameters"] = *parameters;
+    }
+    function.flag("strict", false);
+    offer.callable.push_back(std::move(name));
+    offer.tools.push_back(
+        api == ChatApi::completions ? tool : Json{{"type", "function"}, {"function", std::move(shown)}});
+  });
+}
+
+void read_choice(RequestFields& fields, ChatApi api, ToolOffer& offer) {
   const auto* const choice = fields.find("tool_choice");
   if (!choice) return;
   if (*choice == "none") {
@@ -55,17 +74,17 @@ void read_choice(RequestFields& fields, ToolOffer& offer) {
   } else if (*choice == "required") {
     offer.choice = ToolChoice::required;
   } else if (choice->is_object()) {
-    RequestFields object(*choice, "tool_choice");
-    if (object.required_text("type") != "function") object.fail("type", "must be function");
-    RequestFields function(object.required("function"), "tool_choice.function");
-    const auto name = function.required_text("name");
-    if (std::ranges::find(offer.callable, name) == offer.callable.end())
-      function.fail("name", "is not one of the tools");
-    offer.choice = ToolChoice::required;
-    offer.callable = {name};
+    read_function(*choice, "tool_choice", api, [&](RequestFields& function) {
+      const auto name = function.required_text("name");
+      if (std::ranges::find(offer.callable, name) == offer.callable.end())
+        function.fail("name", "is not one of the tools");
+      offer.choice = ToolChoice::required;
+      offer.callable = {name};
+    });
   } else if (*choice != "auto") {
     fields.fail("tool_choice",
-                "must be none, auto, required, or {\"type\": \"function\", \"function\": {\"name\": …}}");
+                fmt::format("must be none, auto, required, or {{\"type\": \"function\", {}}}",
+                            api == ChatApi::responses ? "\"name\": …" : "\"function\": {\"name\": …}"));
   }
   if (offer.choice == ToolChoice::required && offer.callable.empty())
     fields.fail("tool_choice", "needs tools");
@@ -113,22 +132,16 @@ std::optional<CallFormat> call_format(const ChatTemplate& chat_template) {
   return std::nullopt;
 }
 
-ToolOffer read_tools(RequestFields& fields) {
+ToolOffer read_tools(RequestFields& fields, ChatApi api) {
   ToolOffer offer;
   const auto* const tools = fields.find("tools");
   if (tools && (!tools->is_array() || tools->size() > kMostTools))
     fields.fail("tools", fmt::format("must be a list of at most {} tools", kMostTools));
   if (tools && !tools->empty()) {
-    for (const auto& tool : *tools) {
-      auto name = read_tool(tool);
-      if (std::ranges::find(offer.callable, name) != offer.callable.end())
-        fields.fail("tools", fmt::format("has two tools with the name {}", name));
-      offer.callable.push_back(std::move(name));
-    }
-    offer.tools = *tools;
+    for (const auto& tool : *tools) read_tool(tool, api, offer);
     offer.choice = ToolChoice::automatic;
   }
-  read_choice(fields, offer);
+  read_choice(fields, api, offer);
   if (!fields.flag("parallel_tool_calls", true)) offer.most = CallCount::one;
   return offer;
 }
@@ -157,6 +170,18 @@ RequiredCall required_call(const ToolOffer& offer, CallFormat format) {
   }
   const char* const beginning = is_list ? "[TOOL_CALLS]" : format == CallFormat::tags ? "<tool_call>\n" : "";
   return {.beginning = beginning, .schema = json_text(schema)};
+}
+
+Json read_arguments(const std::string& text) {
+  auto parsed = ordered_json_or_null(text);
+  // What a model wrote need not be JSON: the template gets the text.
+  return parsed.is_object() ? parsed : Json(text);
+}
+
+Json tool_call_json(const std::string& id, const std::string& name, const std::string& arguments) {
+  return {{"id", id},
+          {"type", "function"},
+          {"function", {{"name", name}, {"arguments", read_arguments(arguments)}}}};
 }
 
 CallReader::CallReader(CallFormat format, const ToolOffer& offer)
@@ -188,7 +213,7 @@ bool CallReader::add_calls(std::string_view text, Found& found) {
   return true;
 }
 
-CallReader::Found CallReader::divide(std::string_view piece, Rest rest) {
+CallReader::Found CallReader::read(std::string_view piece, Rest rest) {
   Found found;
   held_ += piece;
   if (format_ != CallFormat::tags) {

@@ -13,6 +13,10 @@
 
 namespace zoo {
 
+/// OpenAI's two forms of conversations. Chat completions put the name of a function or a schema into an
+/// object of its own ({"type": "function", "function": {"name": …}}), responses beside the type.
+enum class ChatApi { completions, responses };
+
 /// How a model writes calls.
 enum class CallFormat {
   tags,    // Hermes, Qwen: <tool_call>{"name": …, "arguments": {…}}</tool_call>, any number, after a text
@@ -39,7 +43,7 @@ struct ToolOffer {
 };
 
 /// Reads `tools`, `tool_choice` and `parallel_tool_calls`. Throws ApiError.
-ToolOffer read_tools(RequestFields& fields);
+ToolOffer read_tools(RequestFields& fields, ChatApi api);
 
 /// An answer that must be a call: what stands before it, for which the model has no choice, and the JSON
 /// schema of what follows.
@@ -47,6 +51,12 @@ struct RequiredCall {
   std::string beginning, schema;
 };
 RequiredCall required_call(const ToolOffer& offer, CallFormat format);
+
+/// The arguments of a call as templates want them: an object, which OpenAI sends as its text.
+nlohmann::ordered_json read_arguments(const std::string& text);
+/// A call of an earlier answer, as templates read it. `arguments`: its text.
+nlohmann::ordered_json tool_call_json(const std::string& id, const std::string& name,
+                                      const std::string& arguments);
 
 struct ToolCall {
   std::string name, arguments;  // a JSON text
@@ -61,15 +71,13 @@ class CallReader {
     std::vector<ToolCall> calls = {};
   };
 
-  CallReader(CallFormat format, const ToolOffer& offer);
-  Found push(std::string_view piece) { return divide(piece, Rest::follows); }
-  /// The end of the answer.
-  Found finish() { return divide("", Rest::is_none); }
-
- private:
   enum class Rest { follows, is_none };
 
-  Found divide(std::string_view piece, Rest rest);
+  CallReader(CallFormat format, const ToolOffer& offer);
+  /// The next piece of the answer.
+  Found read(std::string_view piece, Rest rest);
+
+ private:
   bool add_calls(std::string_view text, Found& found);
 
   CallFormat format_;

@@ -34,8 +34,9 @@ std::string divided(CallFormat format, const ToolOffer& offer, const std::string
     text += found.text;
     for (const auto& call : found.calls) calls += "|" + call.name + call.arguments;
   };
-  for (size_t at = 0; at < answer.size(); at += size) add(reader.push(answer.substr(at, size)));
-  add(reader.finish());
+  for (size_t at = 0; at < answer.size(); at += size)
+    add(reader.read(answer.substr(at, size), CallReader::Rest::follows));
+  add(reader.read("", CallReader::Rest::is_none));
   return text + calls;
 }
 
@@ -239,7 +240,7 @@ TEST_F(ToolsOfTheApi, SayWhatIsWrong) {
       {{{"tools", 1}}, "tools must be a list"},
       {{{"tools", {{{"type", "search"}}}}}, "type must be function"},
       {{{"tools", {tool("a b", Json::object())}}}, "name must have"},
-      {{{"tools", {tool("f", Json::object()), tool("f", Json::object())}}}, "two tools with the name f"},
+      {{{"tools", {tool("f", Json::object()), tool("f", Json::object())}}}, "is that of two tools: f"},
       {{{"tools", {tool("f", 1)}}}, "parameters must be a JSON schema"},
       {{{"tool_choice", "some"}}, "tool_choice must be"},
       {{{"tool_choice", {{"type", "function"}, {"function", {{"name", "h"}}}}}}, "is not one of the tools"},
