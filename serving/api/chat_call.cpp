@@ -7,10 +7,10 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
-#include "generation/prompt.h"
 #include "io/json_document.h"
 #include "serving/api/api_error.h"
 #include "serving/api/json_form.h"
+#include "serving/api/texts_or_ids.h"
 #include "text/local_time.h"
 
 namespace zoo {
