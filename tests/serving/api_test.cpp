@@ -578,11 +578,12 @@ TEST_F(ApiTest, WantsItsKeyForAllButThePageAndTheHealth) {
 TEST_F(ApiTest, DescribesItself) {
   const auto description = HttpClient(server_.port()).get("/openapi.json").json();
   for (const char* const path :
-       {"/v1/models", "/v1/models/{id}", "/v1/completions", "/v1/chat/completions", "/v1/embeddings",
-        "/tokenize", "/fill", "/predict", "/translate", "/attention", "/health", "/metrics", "/openapi.json"})
+       {"/v1/models", "/v1/models/{id}", "/v1/completions", "/v1/chat/completions", "/v1/responses",
+        "/v1/responses/{id}", "/v1/embeddings", "/tokenize", "/fill", "/predict", "/translate", "/attention",
+        "/health", "/metrics", "/openapi.json"})
     EXPECT_TRUE(description["paths"].contains(path)) << path;
   // Options of generation are those of the program, with the same limits.
-  for (const char* const request : {"CompletionRequest", "ChatRequest"}) {
+  for (const char* const request : {"CompletionRequest", "ChatRequest", "ResponseRequest"}) {
     const auto& options = description["components"]["schemas"][request]["properties"];
     EXPECT_EQ(options["top_p"]["anyOf"][0],
               nlohmann::json::parse(R"({"type": "number", "exclusiveMinimum": 0.0, "maximum": 1.0})"));

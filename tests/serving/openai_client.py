@@ -207,6 +207,52 @@ def check_tools(client):
     check(plain.message.tool_calls is None, f"{plain}")
 
 
+def check_responses(client):
+    asked = {"model": "chat", "instructions": "Be brief.", "input": "it was a", "max_output_tokens": 10, "temperature": 0}
+    whole = client.responses.create(**asked)
+    messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "it was a"}]
+    chat = client.chat.completions.create(model="chat", messages=messages, max_tokens=10, temperature=0).choices[0]
+    check(whole.output_text == chat.message.content, f"{whole} and {chat}")
+    check(whole.status in ("completed", "incomplete") and whole.usage.output_tokens <= 10, f"{whole}")
+    events = list(client.responses.create(**asked, stream=True))
+    types = [event.type for event in events]
+    check(types[:4] == ["response.created", "response.in_progress", "response.output_item.added",
+                        "response.content_part.added"], f"{types}")  # fmt: skip
+    check(types[-4:-1] == ["response.output_text.done", "response.content_part.done", "response.output_item.done"], f"{types}")
+    check(types[-1] == f"response.{whole.status}", f"{types}")
+    check([event.sequence_number for event in events] == list(range(len(events))), f"{events}")
+    text = "".join(event.delta for event in events if event.type == "response.output_text.delta")
+    check(text == whole.output_text == events[-1].response.output_text, f"{text!r}")
+    # The server keeps the conversation.
+    more = client.responses.create(model="chat", input="so", previous_response_id=whole.id, max_output_tokens=5, temperature=0)
+    turns = [{"role": "user", "content": "it was a"}, {"role": "assistant", "content": whole.output_text},
+             {"role": "user", "content": "so"}]  # fmt: skip
+    again = client.responses.create(model="chat", input=turns, max_output_tokens=5, temperature=0)
+    check(more.output_text == again.output_text, f"{more.output_text!r} and {again.output_text!r}")
+    check(client.responses.retrieve(whole.id).output_text == whole.output_text, "a response that is kept is another one")
+    client.responses.delete(whole.id)
+    for lost in (lambda: client.responses.retrieve(whole.id),
+                 lambda: client.with_options(api_key="another").responses.retrieve(more.id)):  # fmt: skip
+        try:
+            check(False, f"{lost()} is not lost")
+        except (openai.NotFoundError, openai.AuthenticationError):
+            pass
+    form = {"format": {"type": "json_schema", "name": "person", "schema": SCHEMA, "strict": True}}
+    made = client.responses.create(model="chat", input="it was a", max_output_tokens=200, extra_body={"seed": 1}, text=form)
+    check(made.status == "completed", f"{made}")
+    jsonschema.validate(json.loads(made.output_text), SCHEMA)
+    tools = [{"type": "function", "name": "order", "description": "Orders it.", "parameters": ORDER, "strict": True}]
+    called = client.responses.create(model="chat", input="it was a", tools=tools, tool_choice="required", max_output_tokens=200)
+    call = called.output[0]
+    check(call.type == "function_call" and call.name == "order", f"{called}")
+    jsonschema.validate(json.loads(call.arguments), ORDER)
+    answered = client.responses.create(
+        model="chat", previous_response_id=called.id, max_output_tokens=5, tools=tools,
+        input=[{"type": "function_call_output", "call_id": call.call_id, "output": "done"}],
+    )  # fmt: skip
+    check(answered.status in ("completed", "incomplete"), f"{answered}")
+
+
 def check_embeddings(client):
     texts = ["it was red", "it was blue and old"]
     floats = client.embeddings.create(model="bert", input=texts, encoding_format="float")
@@ -275,6 +321,7 @@ def main(zoo):
             check_sampling(client)
             check_chat(client)
             check_tools(client)
+            check_responses(client)
             check_embeddings(client)
             check_errors(client, address)
         check_program(zoo, folder, written)

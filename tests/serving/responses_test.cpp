@@ -80,5 +80,36 @@ TEST_F(Responses, GoOnFromEarlierOnes) {
   EXPECT_EQ(respond({{"previous_response_id", lost["id"]}}).status, 404);
 }
 
+TEST_F(Responses, AreReadAndForgottenByTheirOwner) {
+  const auto made = answer({});
+  const auto path = "/v1/responses/" + made["id"].get<std::string>();
+  HttpClient client(server_.port());
+  EXPECT_EQ(client.get(path).json(), made);
+  EXPECT_EQ(client.get(path, "Authorization: Bearer another\r\n").status, 404);
+  EXPECT_EQ(client.get("/v1/responses/resp_none").status, 404);
+  client.send("DELETE " + path + " HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer another\r\n\r\n");
+  EXPECT_EQ(client.read_answer().status, 404);
+  client.send("DELETE " + path + " HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  EXPECT_EQ(client.read_answer().json()["deleted"], true);
+  EXPECT_EQ(client.get(path).status, 404);
+}
+
+TEST_F(Responses, RefuseWhatIsNotHere) {
+  const auto problem = [&](Json more) {
+    const auto answer = respond(std::move(more));
+    EXPECT_EQ(answer.status, 400) << answer.body;
+    return answer.json()["error"]["message"].get<std::string>();
+  };
+  EXPECT_THAT(problem({{"background", true}}), HasSubstr("must be false"));
+  EXPECT_THAT(problem({{"conversation", "c"}}), HasSubstr("previous_response_id"));
+  EXPECT_THAT(problem({{"truncation", "auto"}}), HasSubstr("must be disabled"));
+  EXPECT_THAT(problem({{"n", 2}}), HasSubstr("one output"));
+  EXPECT_THAT(problem({{"input", Json::array()}}), HasSubstr("at least one item"));
+  EXPECT_THAT(
+      problem(
+          {{"input", Json::array({{{"type", "function_call_output"}, {"call_id", "x"}, {"output", "1"}}})}}),
+      HasSubstr("of no call before it"));
+}
+
 }  // namespace
 }  // namespace zoo
