@@ -11,10 +11,10 @@
 #include "io/json_document.h"
 #include "io/sha256.h"
 #include "serving/api/api_error.h"
-#include "serving/api/chat_call.h"
 #include "serving/api/json_answer.h"
-#include "serving/api/response_answer.h"
 #include "serving/api/routes.h"
+#include "serving/api/texts/chat_call.h"
+#include "serving/api/texts/response_answer.h"
 
 namespace zoo {
 namespace {

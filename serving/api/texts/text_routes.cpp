@@ -9,9 +9,9 @@
 
 #include "base/error.h"
 #include "serving/api/api_error.h"
-#include "serving/api/chat_call.h"
 #include "serving/api/completion_answer.h"
 #include "serving/api/routes.h"
+#include "serving/api/texts/chat_call.h"
 #include "serving/api/texts_or_ids.h"
 #include "tokenizers/tokenizer_file.h"
 

@@ -1,4 +1,4 @@
-#include "serving/api/chat_call.h"
+#include "serving/api/texts/chat_call.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "serving/api/response_answer.h"
+#include "serving/api/texts/response_answer.h"
 
 #include <utility>
 
