@@ -45,7 +45,7 @@ class Responses : public testing::ApiTest {
  protected:
   static Json asked(Json more) {
     Json body{{"model", "writer"}, {"input", "abc"}, {"max_output_tokens", 8}, {"seed", 4}};
-    body.update(more);
+    if (!more.is_null()) body.update(more);
     return body;
   }
   testing::Answer respond(Json more) const {

@@ -165,7 +165,7 @@ void respond(const ApiContext& context, const ApiCall& call) {
   response.messages = json_text(messages);
   // The instructions of earlier requests are not those of this one.
   if (const auto instructions = fields.text("instructions"); instructions && !instructions->empty())
-    messages.insert(messages.begin(), {{"role", "system"}, {"content", *instructions}});
+    messages.insert(messages.begin(), Json{{"role", "system"}, {"content", *instructions}});
   read_output_options(fields, context.options.limits, asked);
   if (fields.flag("store", true)) response.store = context.responses;
   refuse_unsupported(fields);
