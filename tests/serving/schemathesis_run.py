@@ -27,7 +27,7 @@ from server import serving  # noqa: E402
 HOOKS = """
 import schemathesis
 
-MODELS = {"/v1/completions": "gpt", "/v1/chat/completions": "chat", "/v1/embeddings": "bert", "/fill": "bert", "/translate": "de-en",
+MODELS = {"/v1/completions": "gpt", "/v1/chat/completions": "chat", "/v1/responses": "chat", "/v1/embeddings": "bert", "/fill": "bert", "/translate": "de-en",
           "/predict": "reviews", "/v1/rerank": "reviews", "/attention": "gpt", "/tokenize": "gpt"}
 
 
