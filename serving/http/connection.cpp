@@ -142,8 +142,8 @@ void Connection::on_head(error_code problem) {
   keeps_alive_ = parser_->keep_alive();
   if (network_.stopping)
     return refuse(kUnavailable, "the server is shutting down: ask again when it is back");
-  if (const auto problem_of_body = problem_with_body(); !problem_of_body.empty())
-    return refuse(400, problem_of_body);
+  const auto problem_of_body = problem_with_body();
+  keeps_alive_ = keeps_alive_ && problem_of_body.empty();  // what follows is no request
   try {
     if (auto answer = network_.handlers.check_head(request_)) {
       keeps_alive_ = keeps_alive_ && parser_->is_done();
@@ -152,6 +152,7 @@ void Connection::on_head(error_code problem) {
   } catch (const std::exception& error) {
     return refuse(500, error.what());
   }
+  if (!problem_of_body.empty()) return refuse(400, problem_of_body);
   phase_ = Phase::body;
   network_.make_room_for_bodies(*this);
   if (ascii_lower(request_.header("expect")) == "100-continue") {

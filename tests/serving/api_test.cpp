@@ -575,6 +575,16 @@ TEST_F(ApiTest, WantsItsKeyForAllButThePageAndTheHealth) {
     EXPECT_EQ(client.get("/v1/models", "Authorization: " + scheme + " secret\r\n").status, 200);
 }
 
+TEST_F(ApiTest, AWrongMethodIsNamedBeforeABody) {
+  for (const auto& [path, status] :
+       {std::pair("/v1/completions", 405), {"/nothing", 404}, {"/v1/models", 400}}) {
+    HttpClient client(server_.port());
+    client.send(fmt::format("GET {} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{{}}", path));
+    EXPECT_EQ(client.read_answer().status, status) << path;
+    EXPECT_TRUE(client.is_at_end()) << "its body is no request";
+  }
+}
+
 TEST_F(ApiTest, DescribesItself) {
   const auto description = HttpClient(server_.port()).get("/openapi.json").json();
   for (const char* const path :
