@@ -65,7 +65,7 @@ def families():
     listed = re.search(r"& foreign_families\(\) {(.*?)^}", listed, re.MULTILINE | re.DOTALL)[1]
     for function in re.findall(r"(\w+_foreign)\(\)", listed):
         body = re.search(rf"^ForeignFamily {function}\(\) {{(.*?)^}}", sources, re.MULTILINE | re.DOTALL)
-        parts = body and re.search(r"\.model_type = (.*?),\s*\.doc = (.*?),\s*\.classes = {(.*?)},\s*\.read", body[1], re.DOTALL)
+        parts = body and re.search(r"\.model_type = (.*?),\s*\.doc =\s*(.*?),\s*\.classes = {(.*?)},\s*\.read", body[1], re.DOTALL)
         if not parts:
             raise Problem(f"interop/families: {function}() has no .model_type, .doc, .classes and .read")
         model_type, words, classes = parts.groups()

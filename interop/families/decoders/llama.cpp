@@ -260,9 +260,7 @@ ForeignFamily qwen3_foreign() {
 
 ForeignFamily olmo2_foreign() {
   return {.model_type = "olmo2",
-          .doc =
-              "OLMo 2 (Walsh et al. 2024): norms behind the sub-layers, and over the queries and keys of all "
-              "heads",
+          .doc = "OLMo 2 (Walsh et al. 2024): norms behind the sub-layers and over all heads",
           .classes = {{"Olmo2ForCausalLM", "language_modeling"},
                       {"Olmo2ForSequenceClassification", "text_classification"},
                       {"Olmo2Model", "text_features"}},
