@@ -23,7 +23,7 @@ inline HttpResponse json_response(const nlohmann::ordered_json& document) {
 /// `prefix`.
 std::string new_id(std::string_view prefix);
 
-/// Since 1970.
+/// UNIX time.
 int64_t seconds_now();
 
 inline void send_json(HttpReply& reply, const nlohmann::ordered_json& document) {
