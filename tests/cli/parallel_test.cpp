@@ -73,7 +73,7 @@ extends: lm.yaml
 task: image_classification
 data: {train: train-images-idx3, images: {size: 8, channels: 1, label_names: [bars, columns, noise],
   augment: {crop_padding: 1, flip: 0.5, erasing: 0.25, mixup: 0.4}}}
-model: {architecture: {type: vit, patch_size: 4}, tie_embeddings: false, position: learned, init: xavier_uniform}
+model: {architecture: {type: vit, patch_size: 4}, position: learned, init: xavier_uniform}
 )");
     write_marked_pictures(dir_, "");
     // Steps of Adam and norms over a few pixels turn rounding into large differences. So does the matching of
@@ -83,7 +83,7 @@ extends: lm.yaml
 task: object_detection
 data: {train: pictures.json, images: {size: 16, channels: 1, augment: {min_crop_area: 0.5, min_scale: 0.7, flip: 0.5}}}
 model: {architecture: {type: detr, n_queries: 5, backbone: {depth: 18, width: 4, stem_stride: 1, norm: frozen_batch}},
-  tie_embeddings: false, position: sinusoidal, n_decoder_layers: 2, init: xavier_uniform,
+  position: sinusoidal, n_decoder_layers: 2, init: xavier_uniform,
   dropout: 0, attention_dropout: 0, activation_dropout: 0}
 training: {steps: 25, optimizer: {type: sgd, lr: 0.0002, momentum: 0.9}, best_by: map}
 )");
