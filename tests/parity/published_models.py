@@ -286,7 +286,7 @@ MIXTRAL = {
     "eos_token_id": 2,
 }  # fmt: skip
 add("MixtralForCausalLM", MIXTRAL, {
-    "mistralai/Mixtral-8x7B-v0.1": llama(4096, 32, 32, 8, 14336, max_position_embeddings=32768),
+    "mistralai/Mixtral-8x7B-v0.1": llama(4096, 32, 32, 8, 14336, max_position_embeddings=32768, router_aux_loss_coef=0.02),
     "mistralai/Mixtral-8x22B-v0.1": llama(6144, 56, 48, 8, 16384, max_position_embeddings=65536),
 })  # fmt: skip
 QWEN_EXPERTS = {
