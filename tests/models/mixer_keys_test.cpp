@@ -84,7 +84,7 @@ Keys joined(Keys keys, const Keys& more) {
 /// Keys of every mixer that projects queries, keys and values; then of those that score pairs.
 const Keys kProjecting = {"d_model", "n_heads",  "head_dim", "projection",
                           "bias",    "qkv_bias", "key_bias", "out_bias"};
-const Keys kNormalising = {"n_kv_heads", "qk_norm", "norm", "norm_eps", "norm_unit_offset"};
+const Keys kNormalising = {"n_kv_heads", "qk_norm", "qk_norm_width", "norm", "norm_eps", "norm_unit_offset"};
 
 TEST(MixerKeys, OfAttentionAndItsPatterns) {
   const auto attention = joined(joined(kProjecting, kNormalising),
