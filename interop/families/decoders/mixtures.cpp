@@ -10,8 +10,8 @@
 #include <nlohmann/json.hpp>
 
 #include "interop/families/common.h"
-#include "interop/families/families.h"
 #include "interop/families/decoders/llama.h"
+#include "interop/families/families.h"
 
 namespace zoo {
 namespace {
@@ -34,7 +34,7 @@ void read_mixtral(ForeignConfig& from, Experiment& to) {
   to.model.head_dim = from.optional_integer("head_dim");
   if (const auto window = from.optional_integer("sliding_window")) set_windows({true}, *window, to.model);
   to.model.experts = read_counts(from, "num_local_experts", 8, 2);
-  from.ignore({"router_jitter_noise"});  // of training
+  from.ignore({"router_jitter_noise", "pretraining_tp"});  // of training, and of Llama's code
 }
 
 /// A model without experts is written as one with usual experts, and so is found to be none of these
@@ -119,6 +119,10 @@ void read_qwen3_moe(ForeignConfig& from, Experiment& to) {
   const bool uses_windows = from.flag("use_sliding_window", false);
   const auto window = from.optional_integer("sliding_window");
   from.ignore({"max_window_layers"});
+  // Qwen3-Coder's files say of their layers what is so for the whole family.
+  from.require("qkv_bias", false);
+  from.require("use_qk_norm", true);
+  from.require("shared_expert_intermediate_size", 0);
   if (uses_windows && window) set_windows({true}, *window, to.model);
 }
 
@@ -147,6 +151,7 @@ void read_olmoe(ForeignConfig& from, Experiment& to) {
   to.model.qkv_bias = to.model.out_bias = from.flag("attention_bias", false);
   from.require("clip_qkv", nullptr);
   to.model.experts = read_counts(from, "num_experts", 64, 8);
+  to.model.experts->balance = from.number("router_aux_loss_coef", 0.01);
   to.model.experts->normalize = from.flag("norm_topk_prob", false);
 }
 
