@@ -14,6 +14,9 @@
 #include "io/file_kind.h"
 #include "io/files.h"
 
+/// Where the library is installed: TransformerZooConfig.cmake compiles it into programs that use the library.
+extern "C" [[gnu::weak]] const char* zoo_installed_configs();
+
 namespace zoo {
 namespace {
 
@@ -109,7 +112,8 @@ std::optional<fs::path> shipped_configs() {
     return has_directory(named) ? std::optional<fs::path>(named) : std::nullopt;
   const fs::path place = fs::path("share") / "transformer-zoo" / "configs";
   const auto folder = this_program().parent_path();
-  for (const auto& candidate : {folder.parent_path() / place, folder / place})
+  const fs::path installed = zoo_installed_configs != nullptr ? zoo_installed_configs() : "";
+  for (const auto& candidate : {folder.parent_path() / place, folder / place, installed})
     if (has_directory(candidate)) return candidate;
   return std::nullopt;
 }

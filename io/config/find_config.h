@@ -11,7 +11,8 @@ namespace zoo {
 
 /// The folder of the configurations that come with the program: $ZOO_CONFIGS if that is set, else
 /// ../share/transformer-zoo/configs relative to the folder of the running program (an installed program),
-/// else share/transformer-zoo/configs in that folder (a build tree). Nothing if there is no such folder.
+/// else share/transformer-zoo/configs in that folder (a build tree), else the one that is installed with the
+/// library that a program uses. Nothing if there is no such folder.
 std::optional<std::filesystem::path> shipped_configs();
 
 /// The configurations in shipped_configs() and its subfolders, sorted. Empty if there is no such folder.

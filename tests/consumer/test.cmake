@@ -79,7 +79,6 @@ string(REPEAT "First Citizen: Before we proceed, hear me speak. ROMEO: O, speak 
 file(WRITE "${WORK}/place/tinyshakespeare/input.txt" "${text}")
 set(ENV{ZOO_DATA} "${WORK}/place")
 set(ENV{ZOO_CACHE} "${WORK}/cache")
-set(ENV{ZOO_CONFIGS} "${prefix}/share/transformer-zoo/configs")
 set(ENV{OMP_NUM_THREADS} 1)
 foreach(time first second)
   run("${WORK}/build/readme")
