@@ -62,8 +62,13 @@ struct Progress::Impl {
   std::optional<double> shown_at = {};  // when something was last shown
   int64_t shown_done = 0;               // what it said
   std::string shown_status = {};
-  bool pending = false;    // the last update is not on the screen yet
-  bool line_open = false;  // the cursor is at the end of the redrawn line
+  struct Beginning {
+    int64_t done;
+    double seconds;  // since the start
+  };
+  std::optional<Beginning> beginning = {};  // the first update that says more than count.first
+  bool pending = false;                     // the last update is not on the screen yet
+  bool line_open = false;                   // the cursor is at the end of the redrawn line
 
   bool at_end() const { return count.total > 0 && done >= count.total; }
 
@@ -78,9 +83,12 @@ struct Progress::Impl {
   /// Seconds until the end, if they can be known.
   std::optional<double> left(double spent) const {
     std::optional<double> result;
-    const int64_t since_start = done - count.first;
-    if (count.total > done && since_start > 0)
-      result = spent / static_cast<double>(since_start) * static_cast<double>(count.total - done);
+    // What comes before the first unit, such as reading data, is not done again for the others.
+    const bool knows_rate = beginning && done > beginning->done;
+    const auto from = knows_rate ? *beginning : Beginning{.done = count.first, .seconds = 0};
+    if (count.total > done && done > from.done)
+      result = (spent - from.seconds) / static_cast<double>(done - from.done) *
+               static_cast<double>(count.total - done);
     if (!limit || at_end()) return result;
     const double until_limit = limit->total - limit->used;
     if (until_limit <= 0) return std::nullopt;
@@ -200,6 +208,8 @@ Progress::~Progress() {
 
 void Progress::update(int64_t done, std::string_view status, std::optional<TimeLimit> limit) {
   impl_->done = done;
+  if (!impl_->beginning && done > impl_->count.first)
+    impl_->beginning = {.done = done, .seconds = impl_->output.seconds() - impl_->started};
   impl_->status = status;
   impl_->limit = limit;
   impl_->pending = true;

@@ -21,7 +21,7 @@ struct TrainProgress {
   double seconds = 0;                 // spent on the training so far, over all parts of the run
   std::optional<double> max_seconds;  // training.max_seconds: it ends then, even before the last step
   std::string status;                 // short, such as "loss 1.92  12.3 k tokens/s  20.8 ms/step"
-  std::string message;                // a line to keep; usually empty
+  std::string message;                // a line to keep; empty: a step was made
   /// The newest values by their names in metrics.jsonl, such as train_loss, lr and valid_loss.
   Metrics metrics = {};
 };
@@ -34,7 +34,8 @@ struct TrainOptions {
   /// same experiment, and has access to the same run directory and the same data. The first process writes
   /// and reports.
   std::optional<ProcessPlace> place = std::nullopt;
-  std::function<void(const TrainProgress&)> on_progress = nullptr;  // called at each step
+  /// Called once for each step, without a message, and for each message, such as that of an evaluation.
+  std::function<void(const TrainProgress&)> on_progress = nullptr;
   /// The bytes of the device's memory that training.batch_size: auto may use; by default all free memory
   /// except a reserve.
   std::optional<int64_t> memory_bytes = std::nullopt;

@@ -82,6 +82,17 @@ TEST_F(ProgressTest, LongTimesAndUnknownEnds) {
   EXPECT_THAT(written, ElementsAre("train 5 steps  3.0 s\n"));
 }
 
+// A training that reads its data for a minute does not read them again for every step.
+TEST_F(ProgressTest, WhatComesBeforeTheFirstStepIsNotInTheTimeLeft) {
+  auto progress = start(101);
+  now += 60;
+  progress.update(1, "");
+  EXPECT_THAT(written.back(), HasSubstr("1 min 0 s, 1 h 40 min left")) << "nothing better is known";
+  now += 10;
+  progress.update(11, "");
+  EXPECT_THAT(written.back(), HasSubstr("1 min 10 s, 1 min 30 s left"));
+}
+
 // Whatever ends first: the steps or the time.
 TEST_F(ProgressTest, TheRestCountsATimeLimit) {
   auto progress = start(1000);
@@ -90,7 +101,7 @@ TEST_F(ProgressTest, TheRestCountsATimeLimit) {
   EXPECT_THAT(written.back(), HasSubstr("10/1000 steps  10.0 s, 48.0 s left"));
   now += 10;
   progress.update(990, "", TimeLimit{.used = 22, .total = 60});
-  EXPECT_THAT(written.back(), HasSubstr("990/1000 steps  20.0 s, 0.2 s left"));
+  EXPECT_THAT(written.back(), HasSubstr("990/1000 steps  20.0 s, 0.1 s left"));
   columns = 100;
   now += 10;
   progress.update(100, "", TimeLimit{.used = 45, .total = 60});
