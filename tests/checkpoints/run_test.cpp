@@ -219,6 +219,7 @@ TEST_F(RunTest, NumbersOfAStateAreWhatTheyCount) {
   EXPECT_THAT(with("loss_scale", 0.0), HasSubstr("loss_scale is not positive"));
   EXPECT_THAT(with("finished", 1), HasSubstr("finished"));
   EXPECT_THAT(with("step", 5), HasSubstr("step-4: damaged: its state is that of step 5"));
+  EXPECT_THAT(with("step", 3), HasSubstr("step-4: damaged: its state is that of step 3"));
   EXPECT_EQ(with("step", 4), "no error");
 }
 

@@ -1,6 +1,7 @@
 // GGUF files: written and read again, and damaged ones. tests/parity compares with the package gguf.
 
 #include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -89,24 +90,83 @@ TEST_F(Gguf, RefusesWhatIsCutOrWrong) {
   EXPECT_THAT(problem(other), HasSubstr("tensors"));
 }
 
-// LibTorch's strides hold the product of the other lengths.
-TEST_F(Gguf, RefusesShapesThatOverflowBesideALengthOfZero) {
-  const auto file = [](const std::vector<uint64_t>& lengths) {
-    std::string bytes = "GGUF";
-    const auto put = [&](auto number) {
-      bytes.append(reinterpret_cast<const char*>(&number), sizeof(number));
-    };
-    put(uint32_t{3});  // version
-    put(uint64_t{1});  // tensors
-    put(uint64_t{0});  // keys
-    put(uint64_t{1});
-    bytes += "w";
+/// A tensor of float32 as a file describes it.
+struct Described {
+  std::string name;
+  std::vector<uint64_t> lengths;
+  uint64_t begin = 0;  // from the beginning of the data
+};
+
+/// The bytes of a file with these tensors, the data behind the header at a multiple of `alignment`: 0, 1, 2,
+/// …
+std::string gguf_bytes(const std::vector<Described>& tensors, size_t n_numbers, uint32_t alignment = 32) {
+  std::string bytes = "GGUF";
+  const auto put = [&](auto number) { bytes.append(reinterpret_cast<const char*>(&number), sizeof(number)); };
+  const auto put_text = [&](const std::string& text) {
+    put(uint64_t{text.size()});
+    bytes += text;
+  };
+  constexpr uint32_t usual_alignment = 32, of_uint32 = 4, float32 = 0;
+  put(uint32_t{3});  // version
+  put(uint64_t{tensors.size()});
+  put(uint64_t{alignment == usual_alignment ? 0U : 1U});  // keys
+  if (alignment != usual_alignment) {
+    put_text("general.alignment");
+    put(of_uint32);
+    put(alignment);
+  }
+  for (const auto& [name, lengths, begin] : tensors) {
+    put_text(name);
     put(static_cast<uint32_t>(lengths.size()));
     for (const uint64_t length : lengths) put(length);
-    put(uint32_t{0});  // float32
-    put(uint64_t{0});
-    return bytes + std::string(64, '\0');
-  };
+    put(float32);
+    put(begin);
+  }
+  bytes.resize((bytes.size() + alignment - 1) / alignment * alignment);
+  for (size_t i = 0; i < n_numbers; ++i) put(static_cast<float>(i));
+  return bytes;
+}
+
+TEST_F(Gguf, DataBeginAtTheAlignment) {
+  for (const uint32_t alignment : {8U, 32U, 96U, 256U}) {
+    // Names of every length, so that the header ends before, at and behind a multiple.
+    for (size_t n = 1; n <= alignment; n += 3) {
+      const GgufFile file(dir_.write("aligned.gguf", gguf_bytes({{std::string(n, 'w'), {3}}}, 3, alignment)));
+      EXPECT_TRUE(torch::equal(file.tensor(std::string(n, 'w')), torch::arange(3, torch::kFloat)))
+          << alignment << " " << n;
+    }
+  }
+}
+
+TEST_F(Gguf, TensorsThatShareAByteAreRefused) {
+  EXPECT_EQ(problem(gguf_bytes({{"a", {4}, 0}, {"b", {4}, 16}}, 8)), "none");
+  EXPECT_THAT(problem(gguf_bytes({{"a", {4}, 0}, {"b", {4}, 15}}, 8)), HasSubstr("overlap at byte 15"));
+  EXPECT_THAT(problem(gguf_bytes({{"a", {4}, 15}, {"b", {4}, 0}}, 8)), HasSubstr("overlap at byte 15"));
+}
+
+TEST_F(Gguf, AFileWithoutItsLastByteIsRefused) {
+  const auto whole = gguf_bytes({{"a", {4}, 0}, {"b", {5}, 16}}, 9);
+  EXPECT_EQ(problem(whole), "none");
+  EXPECT_THAT(problem(whole.substr(0, whole.size() - 1)), HasSubstr("past the end of the file"));
+}
+
+/// A tensor that is converted is read piece by piece, of about a million numbers each.
+TEST_F(Gguf, LargeTensorsAreReadInPieces) {
+  constexpr int64_t n_rows = 3 * (int64_t{1} << 15) + 7;
+  const auto numbers = torch::arange(n_rows * 32, torch::kFloat).view({n_rows, 32}).remainder(1009);
+  const auto plain = dir_ / "plain.safetensors", path = dir_ / "large.gguf";
+  save_safetensors(plain, {{"w", numbers}});
+  for (const auto* const format : {&plain_block_type(torch::kFloat), &q8_0_block_type()}) {
+    write_gguf(path, keys_, SafetensorsFile(plain), [&](const auto&) -> const BlockType& { return *format; });
+    const auto read = GgufFile(path).tensor("w").to(torch::kFloat);
+    EXPECT_LE((read - numbers).abs().max().item<double>(), format->name == "F32" ? 0 : 0.005 * 1009);
+    std::filesystem::remove(path);
+  }
+}
+
+// LibTorch's strides hold the product of the other lengths.
+TEST_F(Gguf, RefusesShapesThatOverflowBesideALengthOfZero) {
+  const auto file = [](const std::vector<uint64_t>& lengths) { return gguf_bytes({{"w", lengths}}, 16); };
   EXPECT_EQ(problem(file({0, 8})), "none");
   for (const auto& lengths : {std::vector<uint64_t>{0, uint64_t{1} << 62, uint64_t{1} << 62},
                               std::vector<uint64_t>{uint64_t{1} << 63, 0}})

@@ -119,6 +119,30 @@ TEST(Recordings, DecodeWithACacheAsWithout) {
   }
 }
 
+TEST(Recordings, PromptsOfUnequalLengthsFollowTheStartToken) {
+  const torch::NoGradGuard no_grad;
+  const auto model = random_model(small_whisper(/*pads=*/true), kWriting);
+  auto& writer = *model->generative();
+  const TokenBatch prompts{.ids = torch::tensor({{5, 6, 7}, {8, 1, 1}}, torch::kInt64),
+                           .lengths = torch::tensor({3, 1}, torch::kInt64)};
+  const auto first = writer.first_tokens(prompts);
+  const auto start = torch::full({2, 1}, kStartToken);
+  EXPECT_TRUE(torch::equal(first.ids, torch::cat({start, prompts.ids}, 1)));
+  EXPECT_EQ(first.row_lengths(), (std::vector<int64_t>{4, 2}));
+  EXPECT_FALSE(writer.first_tokens({.ids = prompts.ids}).lengths.defined());
+  // Each row goes on as if it were alone.
+  auto both = recordings_of({kMostFrames, 12}, kMostFrames);
+  both.input = prompts;
+  DecodingState state;
+  const auto logits = writer.prefill(both, state);
+  for (int64_t row = 0; row < 2; ++row) {
+    auto single = take_rows(both, row, 1);
+    single.input = {.ids = prompts.ids[row].narrow(0, 0, row == 0 ? 3 : 1).unsqueeze(0)};
+    DecodingState own;
+    EXPECT_TRUE(close(writer.prefill(single, own)[0], logits[row])) << row;
+  }
+}
+
 TEST(Recordings, PositionsAreABufferThatIsCopied) {
   const auto model = random_model(small_whisper(/*pads=*/true), kWriting);
   const auto table = model->named_buffers()["encoder_embedder.positions"];

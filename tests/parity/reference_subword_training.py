@@ -30,4 +30,22 @@ def byte_level(directory):
         write_case(directory, name, inputs=inputs, outputs=outputs)
 
 
-CASES = [byte_level]
+def word_pieces(directory):
+    # Each word goes on from a shorter one that is more frequent, and no two pairs occur equally often: tokenizers breaks
+    # ties differently in each of its runs.
+    chains = [("th", "the", "then"), ("in", "ins", "inst"), ("qu", "qua", "quar"), ("vo", "vow", "vowe"), ("by", "bye", "byea")]
+    counts = {word: 97 - 6 * i - 29 * j + i * j for i, chain in enumerate(chains) for j, word in enumerate(chain)}
+    texts = [" ".join(word for word, n in counts.items() if n > line) for line in range(max(counts.values()))]
+    tokenizer = Tokenizer(models.WordPiece(unk_token="<unk>"))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.train_from_iterator(texts, trainers.WordPieceTrainer(
+        vocab_size=52, min_frequency=2, special_tokens=SPECIAL, show_progress=False))
+    vocabulary = json.loads(tokenizer.to_str())["model"]["vocab"]
+    inputs, outputs = {}, {}
+    inputs["texts"], inputs["text_lengths"] = as_bytes(texts)
+    outputs["tokens"], outputs["token_lengths"] = as_bytes(sorted(vocabulary, key=vocabulary.get))
+    write_case(directory, "wordpiece", inputs=inputs, outputs=outputs)
+
+
+CASES = [byte_level, word_pieces]

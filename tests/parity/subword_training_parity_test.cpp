@@ -1,8 +1,10 @@
 // Trained vocabularies against those that tokenizers learns, and tokenizers as the reader of what is written.
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <vector>
@@ -60,6 +62,30 @@ TEST_F(SubwordTrainingParity, BytePairs) {
     const auto ids = lists_in(reference, "output/ids", "output/id_lengths");
     for (size_t i = 0; i < texts.size(); ++i) EXPECT_EQ(tokenizer->encode(texts[i]), ids[i]) << name;
   }
+}
+
+/// The same merges in the same order. tokenizers numbers the characters differently in each of its runs.
+TEST_F(SubwordTrainingParity, WordPieces) {
+  const TempDir dir;
+  const ReferenceCase reference(file("wordpiece"));
+  const auto texts = texts_in(reference, "input/texts", "input/text_lengths");
+  const auto tokenizer = trained(TokenizerKind::wordpiece, 52, true, SpecialTokenSet::all, texts);
+  const auto model = model_of(*tokenizer, dir / "wordpiece");
+  std::vector<std::string> tokens(model.at("vocab").size());
+  for (const auto& [token, id] : model.at("vocab").items()) tokens.at(id.get<size_t>()) = token;
+  auto theirs = texts_in(reference, "output/tokens", "output/token_lengths");
+  const auto is_merged = [](const std::string& token) {
+    return token.size() > (token.starts_with("##") ? 3U : 1U);
+  };
+  const auto merged_of = [&](const std::vector<std::string>& all) {
+    std::vector<std::string> merged;
+    std::ranges::copy_if(all, std::back_inserter(merged), is_merged);
+    return merged;
+  };
+  EXPECT_EQ(merged_of(tokens), merged_of(theirs));
+  std::ranges::sort(tokens);
+  std::ranges::sort(theirs);
+  EXPECT_EQ(tokens, theirs);
 }
 
 TEST_F(SubwordTrainingParity, TokenizersReadsWhatIsWritten) {

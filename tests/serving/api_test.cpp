@@ -343,6 +343,20 @@ TEST(TokenJson, LaterBytesOfACharacterStandWhereItDoes) {
   EXPECT_EQ(offset, 8);
 }
 
+TEST(TokenJson, TheLikelierOfTwoTokensWithOneNameCounts) {
+  TokenizerConfig config;
+  config.type = TokenizerKind::byte;
+  const auto tokenizer = make_tokenizer(config, SpecialTokenSet::all, [](const auto&) {});
+  // Neither byte is a character of its own, and so both have the name of what cannot be shown.
+  const auto first = tokenizer->encode("ä").at(0), second = tokenizer->encode("ö").at(1);
+  const std::vector<CompletionToken> tokens{
+      {.id = first, .logprob = -0.5, .likeliest = {{first, -0.5}, {second, -2.0}}}};
+  int64_t offset = 0;
+  const auto top = completion_logprobs(tokens, *tokenizer, offset)["top_logprobs"][0];
+  ASSERT_EQ(top.size(), 1u) << top;
+  EXPECT_EQ(top.begin().value(), -0.5);
+}
+
 TEST_F(ApiTest, TextsThatAreTooLongAreRefusedByEveryPath) {
   HttpClient client(server_.port());
   const std::string text(300, 'a');

@@ -45,6 +45,7 @@ class EchoServer {
     thread_.join();
   }
   uint16_t port() const { return server_.port(); }
+  size_t n_connections() const { return server_.n_connections(); }
   HttpServer& http() { return server_; }
   int n_handled() const { return n_handled_; }
   /// The newest request of the path /wait.
@@ -188,6 +189,20 @@ TEST(HttpServer, AllBodiesTogetherHaveALimit) {
   }
 }
 
+/// How long a body in chunks becomes, nobody knows: it may have the most bytes that a body may have.
+TEST(HttpServer, BodiesInChunksCountAsTheLargest) {
+  EchoServer server({.body_bytes = 1000, .all_bodies_bytes = 1500});
+  std::vector<std::unique_ptr<HttpClient>> slow;
+  for (int i = 0; i < 2; ++i) {
+    slow.push_back(std::make_unique<HttpClient>(server.port()));
+    slow.back()->send("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n");
+    slow.back()->read_until("\r\n\r\n");
+  }
+  EXPECT_TRUE(slow.front()->is_at_end());
+  slow.back()->send("3\r\nabc\r\n0\r\n\r\n");
+  EXPECT_EQ(slow.back()->read_answer().body, "abc");
+}
+
 TEST(HttpServer, NoticesAClientThatSendsMoreAndLeaves) {
   EchoServer server;
   std::promise<void> gone;
@@ -235,8 +250,9 @@ TEST(HttpServer, SlowClientsAreCutOffAndOthersServedMeanwhile) {
   for (const auto& one : slow) EXPECT_TRUE(one->is_at_end());  // waits for the end
 }
 
-TEST(HttpServer, AReaderThatTakesNothingIsCutOff) {
-  EchoServer server({.unsent_bytes = 1 << 20, .to_take_answer = std::chrono::milliseconds(300)});
+/// Writes 64 MiB to a client that reads nothing, and returns when the server says that it is gone.
+void expect_cut_off(const HttpLimits& limits) {
+  EchoServer server(limits);
   HttpClient client(server.port());
   client.send("GET /wait HTTP/1.1\r\n\r\n");
   const auto reply = server.waiting();
@@ -245,6 +261,14 @@ TEST(HttpServer, AReaderThatTakesNothingIsCutOff) {
   reply->on_gone([&] { gone.set_value(); });
   for (int i = 0; i < 64; ++i) reply->write(std::string(1 << 20, 'x'));
   EXPECT_EQ(gone.get_future().wait_for(kLongest), std::future_status::ready);
+}
+
+TEST(HttpServer, AReaderThatTakesNothingIsCutOff) {
+  expect_cut_off({.unsent_bytes = size_t{1} << 40, .to_take_answer = std::chrono::milliseconds(300)});
+}
+
+TEST(HttpServer, AReaderThatFallsBehindIsCutOff) {
+  expect_cut_off({.unsent_bytes = 1 << 20, .to_take_answer = std::chrono::hours(1)});
 }
 
 TEST(HttpServer, HearsThatAClientIsGone) {
@@ -300,11 +324,15 @@ TEST(HttpServer, TooManyRequestsAreRefused) {
     clients.back()->send("GET /wait HTTP/1.1\r\n\r\n");
     replies.push_back(server.waiting());
   }
-  HttpClient more(server.port());
-  const auto answer = more.read_answer();
-  EXPECT_EQ(answer.status, 503);
-  EXPECT_EQ(answer.error(), "too many connections: ask again later");
-  more.close();
+  for (int i = 0; i < 3; ++i) {  // one that was refused has made no place for the next one
+    HttpClient more(server.port());
+    const auto answer = more.read_answer();
+    EXPECT_EQ(answer.status, 503);
+    EXPECT_EQ(answer.error(), "too many connections: ask again later");
+    EXPECT_TRUE(more.is_at_end());
+    more.close();
+    while (server.n_connections() > 3) std::this_thread::yield();
+  }
   for (const auto& reply : replies) reply->send({.body = "done"});
   for (const auto& client : clients) EXPECT_EQ(client->read_answer().body, "done");
   EXPECT_EQ(HttpClient(server.port()).get("/").status, 200);

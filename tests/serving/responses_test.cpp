@@ -68,6 +68,12 @@ TEST_F(Responses, SayWhatChatSays) {
   EXPECT_EQ(response["usage"]["input_tokens"], expected["usage"]["prompt_tokens"]);
 }
 
+TEST_F(Responses, SayThatTheyAreCut) {
+  const auto cut = answer({{"max_output_tokens", 3}});
+  EXPECT_EQ(cut["status"], "incomplete");
+  EXPECT_EQ(cut["incomplete_details"]["reason"], "max_output_tokens");
+}
+
 TEST_F(Responses, GoOnFromEarlierOnes) {
   const auto first = answer({});
   const auto text = first["output"][0]["content"][0]["text"];

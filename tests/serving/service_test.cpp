@@ -306,6 +306,24 @@ TEST_F(Services, LoadsModelsOnDemandWithinTheMemoryLimit) {
               HasSubstr("raise the memory limit"));
 }
 
+TEST_F(Services, TheModelThatWaitedLongestMakesRoom) {
+  const auto bytes = service()->card("writer").bytes;
+  std::vector<ModelSource> sources;
+  for (const char* const id : {"a", "b", "c"}) sources.push_back({.id = id, .path = runs_.dir() / "writer"});
+  Service three({.models = sources, .memory_limit = bytes * 5 / 2});
+  const CompletionRequest request{.prompts = {"abc"}, .options = sampling(2)};
+  const auto loaded_after = [&](const char* id) {
+    three.complete(id, request);
+    std::string loaded;
+    for (const auto& model : three.models()) loaded += model.is_loaded ? model.card.id : "";
+    return loaded;
+  };
+  EXPECT_EQ(loaded_after("a"), "ac") << "b and c were opened at the beginning";
+  EXPECT_EQ(loaded_after("c"), "ac");
+  EXPECT_EQ(loaded_after("b"), "bc");
+  EXPECT_EQ(loaded_after("a"), "ab");
+}
+
 TEST_F(Services, SaysWhichModelsThereAreAndWhatTheyCan) {
   runs_.translator();
   runs_.filler();

@@ -174,6 +174,13 @@ TEST_F(ToolsOfTheApi, CallsThatAModelWritesAreGiven) {
   EXPECT_EQ(stream["finish_reason"], "tool_calls");
   ASSERT_EQ(stream["tool_calls"].size(), 1u);
   EXPECT_EQ(stream["tool_calls"][0]["function"], calls[0]["function"]);
+  // The numbers of calls go on from chunk to chunk (streamed() looks at them).
+  const auto two = streamed(
+      {{"regex",
+        R"(<tool_call>\{"name": "stop", "arguments": \{\}\}</tool_call>\n<tool_call>\{"name": "add", )"
+        R"("arguments": \{"a": 1, "b": false\}\}</tool_call>)"}});
+  ASSERT_EQ(two["tool_calls"].size(), 2u);
+  EXPECT_EQ(two["tool_calls"][1]["function"]["name"], "add");
   // Without tools it is a text.
   auto none = written;
   none["tool_choice"] = "none";

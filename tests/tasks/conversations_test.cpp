@@ -2,6 +2,7 @@
 
 #include "text/conversations.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -183,6 +184,22 @@ TEST_F(CachedConversations, AreReadAgain) {
   for (const auto& path : files()) write_file_atomically(path, "damaged");
   expect_equal(tokenized(), first);
   EXPECT_EQ(files().size(), 3u);
+}
+
+TEST_F(CachedConversations, AreSharedBySplits) {
+  const auto tokenizer =
+      make_hub_tokenizer(read_hub_files(world_.path("own/hub"), Follow::nothing), {.eos = 7});
+  Corpus corpus(experiment({"data.valid_fraction=0.25"}).data);
+  std::vector<std::string> places;
+  for (const auto split : {Split::train, Split::valid}) {
+    const auto n = split == Split::train ? 300 : 100;
+    visit_conversations(corpus, split, [&](const auto&, const auto& place) { places.push_back(place); });
+    EXPECT_EQ(tokenize_conversations(corpus, split, *tokenizer).tokens.n_rows(), n);
+  }
+  EXPECT_EQ(places.size(), 400u);
+  std::ranges::sort(places);
+  EXPECT_TRUE(std::ranges::unique(places).empty()) << "one is for training and for validation";
+  EXPECT_EQ(files().size(), 6u);
 }
 
 TEST_F(CachedConversations, DependOnTheTemplateAndTheTexts) {

@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "tasks/label_loss.h"
+#include "tasks/labels.h"
 #include "tasks/prediction.h"
 #include "tasks/problem.h"
 
@@ -72,6 +73,15 @@ TEST(Answers, HaveAScoreWhereThereIsNoDistribution) {
             R"({"input":"c","labels":[{"label":"x","score":3.0},{"label":"y","score":-1.0}]},)"
             R"({"input":"","score":null}]})");
   EXPECT_EQ(to_text({one, several, nothing}), "0.25\ny\t0.7500\tx\t0.5000\n\n");
+}
+
+/// A field may be the share of the only label there is. Of several labels a number is a name.
+TEST(Labels, NumbersAreSharesOfASingleLabelOnly) {
+  const auto targets = [](const char* field, const std::vector<std::string>& labels) {
+    return targets_of({field}, labels, Problem::multi_label, {});
+  };
+  EXPECT_TRUE(torch::equal(targets("1", {"0", "1"}), torch::tensor({{0.0F, 1.0F}})));
+  EXPECT_TRUE(torch::equal(targets("0.25", {"x"}), torch::tensor({{0.25F}})));
 }
 
 }  // namespace

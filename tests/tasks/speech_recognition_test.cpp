@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
+#include "checkpoints/initial_weights.h"
 #include "checkpoints/run.h"
 #include "data/audio/recordings.h"
 #include "tasks/audio/transcription.h"

@@ -37,6 +37,7 @@ TEST(Entities, AreSpansOfOneType) {
   EXPECT_THAT(of({"B-PER", "I-LOC"}), ElementsAre(Entity{"PER", 0, 1}, Entity{"LOC", 1, 2}));
   EXPECT_THAT(of({"S-PER", "S-PER", "B-X", "I-X", "E-X", "I-X"}),
               ElementsAre(Entity{"PER", 0, 1}, Entity{"PER", 1, 2}, Entity{"X", 2, 5}, Entity{"X", 5, 6}));
+  EXPECT_THAT(of({"B-X", "I-X", "S-X"}), ElementsAre(Entity{"X", 0, 2}, Entity{"X", 2, 3}));
   EXPECT_THAT(of({"B", "I", "O"}), ElementsAre(Entity{"_", 0, 2}));
   EXPECT_THAT(of({"B-a-b", "I-a-b"}), ElementsAre(Entity{"a-b", 0, 2}));
   EXPECT_THAT(of({"O", "O"}), IsEmpty());

@@ -340,6 +340,7 @@ TEST(Adapters, WorkInEveryUse) {
     EXPECT_LT((logits(*stored) - expected).abs().mean().item<double>(), tolerance);
   }
   EXPECT_EQ(merge_adapters(*copy), 6);
+  for (const auto& parameter : copy->parameters()) EXPECT_TRUE(parameter.requires_grad());
   EXPECT_LT((logits(*copy) - expected).abs().max().item<double>(), 1e-5);
 }
 

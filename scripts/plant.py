@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+"""Plants the mistakes of tests/planted/mistakes.py in a checkout, and says which of them no test notices.
+
+  scripts/plant.py plant             changes the sources: each mistake waits for ZOO_MISTAKE=NUMBER; git checkout takes them out
+  scripts/plant.py run [NUMBER…]     runs the tests with each mistake, after scripts/build.sh has built what was planted
+      --stage own|above|references   with the tests of the mistake's folder; of those above it, too; of the references
+      --jobs N                       so many mistakes at once
+      --build DIR                    (default build/release)
+
+The report has a line for each mistake: its number, whether the tests noticed it, which of them did, and where it is.
+"""
+
+import argparse
+import concurrent.futures
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tests" / "planted"))
+from mistakes import MISTAKES  # noqa: E402
+
+# The programs of tests that must notice a mistake in a folder: its own one comes first.
+PROGRAMS = {
+    "serving": ["serving"],
+    "checkpoints": ["checkpoints", "training", "comparison"],
+    "tasks": ["tasks", "checkpoints", "training", "comparison"],
+    "models": ["models", "generation", "tasks", "training", "analysis", "serving"],
+    "generation": ["generation", "serving"],
+    "comparison": ["comparison"],
+    "interop": ["interop", "checkpoints"],
+    "io": ["io", "interop", "checkpoints"],
+    "data": ["data", "tasks", "training"],
+    "text": ["data", "tasks", "training"],
+    "tokenizers": ["data", "tasks"],
+    "layers": ["layers", "models", "generation", "tasks", "training"],
+}
+
+
+def planted_text(number, mistake):
+    right, wrong = mistake.right, mistake.wrong
+    if right.endswith((";", "}")):
+        return f"if (zoo::planted({number})) {{ {wrong} }} else {{ {right} }}"
+    return f"(zoo::planted({number}) ? ({wrong}) : ({right}))"
+
+
+def plant():
+    changed = subprocess.run(["git", "status", "--porcelain"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    if changed:
+        sys.exit("plant: the checkout has changes; commit them, or plant in a clean clone")
+    for number, mistake in enumerate(MISTAKES):
+        path = ROOT / mistake.file
+        text = path.read_text()
+        if text.count(mistake.right) != 1:
+            sys.exit(f"plant: {mistake.file} has not exactly one '{mistake.right}': correct mistake {number}")
+        text = text.replace(mistake.right, planted_text(number, mistake))
+        header = '#include "tests/planted/planted.h"\n'
+        path.write_text(text if text.startswith(header) else header + text)
+    print(f"{len(MISTAKES)} mistakes are planted: build with scripts/build.sh, then scripts/plant.py run")
+
+
+def commands_of(mistake, stage, build):
+    folder = mistake.file.split("/")[0]
+    programs = PROGRAMS[folder]
+    if stage == "own":
+        programs = programs[:1]
+    for name in programs:
+        yield name, [str(build / "tests" / f"{name}_tests"), "--gtest_brief=1", "--gtest_fail_fast", "--gtest_filter=-*OnAGpu*"]
+    labels = {"own": [], "above": ["cli"], "references": ["cli", "parity"]}[stage]
+    for label in labels:
+        yield label, ["ctest", "--test-dir", str(build), "-L", f"^{label}$", "-LE", "^long$", "--stop-on-failure", "-j", "1"]
+
+
+def noticed_by(number, stage, build):
+    """What notices the mistake; None: nothing does."""
+    with tempfile.TemporaryDirectory() as own:
+        environment = dict(os.environ, ZOO_MISTAKE=str(number), OMP_NUM_THREADS="1", TMPDIR=own)
+        for name, command in commands_of(MISTAKES[number], stage, build):
+            try:
+                done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, errors="replace", timeout=3000)
+            except subprocess.TimeoutExpired:
+                return f"{name}: did not end"
+            if done.returncode != 0:
+                failed = [line for line in done.stdout.splitlines() if line.startswith("[  FAILED  ]") or "***" in line]
+                return f"{name}: {failed[0].strip()[:120] if failed else 'ended with ' + str(done.returncode)}"
+    return None
+
+
+def run(numbers, stage, jobs, build):
+    escaped = []
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        for number, by in zip(numbers, pool.map(lambda n: noticed_by(n, stage, build), numbers)):
+            mistake = MISTAKES[number]
+            print(f"{number:3}  {by or 'NOT NOTICED'}  {mistake.file}: {mistake.wrong}", flush=True)
+            if not by:
+                escaped.append(number)
+    print(f"{len(numbers) - len(escaped)} of {len(numbers)} were noticed; escaped: {escaped}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("action", choices=["plant", "run"])
+    parser.add_argument("numbers", nargs="*", type=int)
+    parser.add_argument("--stage", choices=["own", "above", "references"], default="above")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release")
+    options = parser.parse_args()
+    if options.action == "plant":
+        plant()
+    else:
+        run(options.numbers or list(range(len(MISTAKES))), options.stage, options.jobs, options.build)
+
+
+if __name__ == "__main__":
+    main()
