@@ -117,6 +117,9 @@ class Collector {
   /// Returns false if it was told to stop.
   bool add_run(const PlannedVariant& variant) {
     RunResults run{.name = variant.name, .variant = variant.variant, .baseline = variant.baseline};
+    if (const auto dir = dir_of(variant, variant.seeds.front());
+        !variant.runs.empty() && variant.seeds.size() == 1 && !failure_of(dir))
+      run.examples = examples_of_run(dir, results_.metric, options_.device);
     for (const int64_t seed : variant.seeds) {
       if (stopped()) return false;
       say(fmt::format("evaluating {}, seed {}", variant.name, seed));

@@ -226,6 +226,14 @@ std::string best_finding(const Runs& runs, const Metric& metric) {
 
 bool failed(const RunResults& run) { return !run.metric; }
 
+/// How many examples the verdicts are about; nothing where they are about seeds.
+std::optional<int64_t> tested_examples(const Runs& runs) {
+  for (const auto& run : runs)
+    if (run.versus_baseline && run.versus_baseline->over == TestedOver::examples)
+      return run.versus_baseline->test.n;
+  return std::nullopt;
+}
+
 /// The mean number of tokens over the seeds of which it is known.
 std::optional<double> tokens_of(const RunResults& run) {
   double sum = 0, n = 0;
@@ -281,6 +289,12 @@ void compare_with_baselines(Runs& runs, const Metric& metric, const TestRules& r
     const auto pairs = pairs_of(run, baseline);
     if (pairs.values.empty()) continue;
     VersusBaseline versus{.test = paired_t_test(pairs.values, pairs.baseline), .margin = rules.margin};
+    if (run.examples && baseline.examples) {
+      if (const auto test = test_on_examples(*run.examples, *baseline.examples)) {
+        versus.test = *test;
+        versus.over = TestedOver::examples;
+      }
+    }
     if (!metric.percent) versus.margin *= std::abs(mean_interval(pairs.baseline).mean);
     p_same.push_back(equivalence_p(versus.test, versus.margin));
     if (learnt_in_part(run) || learnt_in_part(baseline)) {  // no test
@@ -301,6 +315,8 @@ void compare_with_baselines(Runs& runs, const Metric& metric, const TestRules& r
     versus.p_same = p_same[i];
     if (versus.verdict != Verdict::unsteady)
       versus.verdict = verdict(versus.test, p[i], p_same[i], metric.better);
+    // Two models differ on examples or not, however they were trained.
+    if (versus.over == TestedOver::examples) continue;
     if (!rules.fair) versus.verdict = Verdict::unfair;
     if (versus.verdict == Verdict::undecided) versus.seeds_needed = needed_for(versus.test, n_tests);
   }
@@ -310,6 +326,7 @@ std::optional<Power> power_of(const Runs& runs) {
   int64_t n_tests = 0, n_pairs = 0;
   for (const auto& run : runs) {
     if (!run.versus_baseline || !run.versus_baseline->test.p) continue;
+    if (run.versus_baseline->over == TestedOver::examples) continue;
     const int64_t n = run.versus_baseline->test.n;
     n_pairs = ++n_tests == 1 ? n : std::min(n_pairs, n);
   }
@@ -326,11 +343,15 @@ std::optional<Power> power_of(const Runs& runs) {
 
 std::string verdict_finding(const Runs& runs, bool fair) {
   if (std::ranges::all_of(runs, failed)) return "No run could be trained to its end.";
-  if (!fair) return "The comparison is not fair, so it has no winner: the notices say what differs.";
+  const auto n_examples = tested_examples(runs);
+  if (!fair && !n_examples)
+    return "The comparison is not fair, so it has no winner: the notices say what differs.";
   const auto verdicts = verdicts_of(runs);
   const auto variants = variants_of_grid(runs);
   const size_t n = n_said(verdicts);
   auto text = without_success(runs);
+  if (n_examples) text += fmt::format(", on the same {} examples", *n_examples);
+  if (!fair) text += "; the notices say what differs in how they were trained";
   if (n > 0)
     return (variants.empty() ? against_one(verdicts, runs[0].name, n) : on_grid(runs, variants)) + text + ".";
   if (text.empty()) return "";
@@ -370,7 +391,7 @@ std::string consumption_finding(const Budget& budget, const Runs& runs, std::str
 
 std::string findings(const Runs& runs, const Metric& metric, bool fair) {
   auto verdicts = verdict_finding(runs, fair);
-  if (!fair || std::ranges::all_of(runs, failed)) return verdicts;
+  if ((!fair && !tested_examples(runs)) || std::ranges::all_of(runs, failed)) return verdicts;
   const auto best = best_finding(runs, metric);
   return verdicts.empty()                 ? best
          : variants_of_grid(runs).empty() ? best + " " + verdicts

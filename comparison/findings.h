@@ -38,7 +38,8 @@ std::optional<Interval> mean_of_seeds(const RunResults& run);
 /// Fills in `versus_baseline` of all runs that have a `baseline`: a paired t-test and a test of equivalence
 /// over the seeds that count for both runs. Differences and equivalences are two families of tests, and
 /// Holm's method corrects each for its number of tests. Where one of the two runs learnt with some seeds
-/// only, nothing is tested: the seeds that count would flatter it.
+/// only, nothing is tested: the seeds that count would flatter it. Runs that have `examples` are compared on
+/// those (test_on_examples()), and such a verdict does not ask whether their trainings were fair.
 void compare_with_baselines(std::vector<RunResults>& runs, const Metric& metric, const TestRules& rules);
 
 /// How likely these tests find a difference of two standard deviations of a run; nothing without tests.

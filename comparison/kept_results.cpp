@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <numbers>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -19,6 +21,7 @@
 #include "models/families/model_cost.h"
 #include "pages/tables/report_document.h"
 #include "tasks/evaluation.h"
+#include "tasks/examples.h"
 #include "tasks/problem.h"
 
 namespace zoo {
@@ -29,6 +32,7 @@ namespace fs = std::filesystem;
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 constexpr const char* kScores = "evaluation.json";
 constexpr const char* kConfusion = "confusion.json";
+constexpr const char* kExamples = "examples.json";
 
 constexpr std::pair<const char*, std::optional<Measured> RunSpeed::*> kSpeeds[] = {
     {"train_tokens_per_second", &RunSpeed::train_tokens_per_second},
@@ -56,16 +60,44 @@ struct Evaluated {
 };
 
 /// Evaluates a run, and keeps what it gives.
-Evaluated evaluate_and_keep(const fs::path& run_dir, c10::Device device, const Json& key) {
+Evaluated evaluate_and_keep(const fs::path& run_dir, c10::Device device, const Json& key,
+                            std::vector<ExampleScore>* examples = nullptr) {
   const auto run = Run::open(run_dir, device);
   torch::Tensor counts;
-  Evaluated evaluated{.scores = run.evaluate(Split::valid, {}, {.confusion = &counts}),
+  Evaluated evaluated{.scores = run.evaluate(Split::valid, {}, {.confusion = &counts, .examples = examples}),
                       .confusion = Json::object()};
   keep(run_dir / kScores, key, evaluated.scores);
   if (!has_classes(run_dir)) return evaluated;
   if (counts.defined()) evaluated.confusion = confusion_json(counts, run.labels());
   keep(run_dir / kConfusion, key, evaluated.confusion);
   return evaluated;
+}
+
+/// The value and the weight of an example, as ExampleValues has them; null for a metric that is no mean over
+/// examples.
+std::function<std::pair<double, double>(const ExampleScore&)> measure_of(const Metric& metric) {
+  if (metric.key == "accuracy") {
+    return [](const auto& example) {
+      return std::pair(static_cast<double>(example.n_right), static_cast<double>(example.n_answers));
+    };
+  }
+  if (metric.key == "loss") {
+    return [](const auto& example) { return std::pair(example.loss, static_cast<double>(example.targets)); };
+  }
+  if (metric.key == "bits_per_byte" || metric.key == "bits_per_decoded_byte") {
+    return [](const auto& example) {
+      return std::pair(example.loss / std::numbers::ln2, static_cast<double>(example.bytes));
+    };
+  }
+  return nullptr;
+}
+
+std::optional<ExampleValues> example_values_in(const Json& json) try {
+  return ExampleValues{.values = json.at("values").get<std::vector<double>>(),
+                       .weights = json.at("weights").get<std::vector<double>>(),
+                       .inputs = json.at("inputs").get<std::string>()};
+} catch (const Json::exception&) {
+  return std::nullopt;
 }
 
 /// The number of a row; NaN where it has none.
@@ -88,6 +120,28 @@ std::optional<ConfusionMatrix> confusion_of_run(const fs::path& run_dir, c10::De
   auto confusion = read_kept(run_dir / kConfusion, key);
   if (!confusion.is_object()) confusion = evaluate_and_keep(run_dir, device, key).confusion;
   return confusion_matrix(confusion);
+}
+
+std::optional<ExampleValues> examples_of_run(const fs::path& run_dir, const Metric& metric,
+                                             c10::Device device) {
+  const auto measure = measure_of(metric);
+  if (!measure) return std::nullopt;
+  auto key = score_key(run_dir, device);
+  const auto scores_key = key;
+  key["metric"] = metric.key;
+  return kept(run_dir / kExamples, key, example_values_in, [&] {
+    std::vector<ExampleScore> examples;
+    evaluate_and_keep(run_dir, device, scores_key, &examples);
+    Json values = Json::array(), weights = Json::array();
+    std::string inputs;
+    for (const auto& example : examples) {
+      const auto [value, weight] = measure(example);
+      values.push_back(value);
+      weights.push_back(weight);
+      inputs += fmt::format("{} {}\n", example.input.size(), example.input);
+    }
+    return Json{{"values", std::move(values)}, {"weights", std::move(weights)}, {"inputs", sha256(inputs)}};
+  });
 }
 
 Curves read_curves(const fs::path& run_dir, const Metric& metric) {

@@ -25,6 +25,11 @@ std::optional<Metrics> scores_at(int64_t length, const std::filesystem::path& ru
 /// more than ConfusionCounts::kMostClasses. Throws the errors of Run::open().
 std::optional<ConfusionMatrix> confusion_of_run(const std::filesystem::path& run_dir, c10::Device device);
 
+/// What the metric is the mean of, for each example of the same evaluation. Nothing for a metric that is no
+/// mean over examples, such as BLEU. Throws the errors of Run::open().
+std::optional<ExampleValues> examples_of_run(const std::filesystem::path& run_dir, const Metric& metric,
+                                             c10::Device device);
+
 /// The rows of RUN/metrics.jsonl.
 Curves read_curves(const std::filesystem::path& run_dir, const Metric& metric);
 

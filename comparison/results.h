@@ -16,6 +16,7 @@
 #include "checkpoints/checkpoint.h"
 #include "checkpoints/guess.h"
 #include "comparison/planning/plan.h"
+#include "comparison/statistics/example_test.h"
 #include "comparison/statistics/paired_test.h"
 #include "comparison/statistics/power_law.h"
 #include "costs/scaling.h"
@@ -64,6 +65,10 @@ struct SeedResults {
   Curves curves = {};
 };
 
+/// What a test compares: the metrics of several seeds, or what two models reached on each example.
+enum class TestedOver { seeds, examples };
+constexpr auto config_names(TestedOver) { return std::to_array<std::string_view>({"seeds", "examples"}); }
+
 /// A run against its baseline.
 struct VersusBaseline {
   PairedTest test;    // without p where nothing was tested
@@ -71,6 +76,7 @@ struct VersusBaseline {
   std::optional<double> p_corrected = {}, p_same = {};
   std::optional<int64_t> seeds_needed = {};  // to decide an undecided test
   Verdict verdict = Verdict::untested;
+  TestedOver over = TestedOver::seeds;
 };
 
 /// The metric on sequences of another length.
@@ -96,7 +102,8 @@ struct RunResults {
   std::optional<std::string> baseline = {};  // see PlannedVariant
   std::vector<SeedResults> seeds = {};
   std::optional<GuessLosses> guess = {};
-  std::optional<Interval> metric = {};  // of the seeds that count; absent where all failed
+  std::optional<Interval> metric = {};         // of the seeds that count; absent where all failed
+  std::optional<ExampleValues> examples = {};  // of a finished run; absent where the metric is none of theirs
   std::optional<VersusBaseline> versus_baseline = {};
   std::vector<LengthResult> lengths = {};
   std::optional<RunSpeed> speed = {};

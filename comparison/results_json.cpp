@@ -179,6 +179,7 @@ static void to_json(Json& json, const VersusBaseline& versus) {
           {"low", or_null(test.low)},
           {"high", or_null(test.high)},
           {"n", test.n},
+          {"over", name_of(versus.over)},
           {"p", or_null(test.p)},
           {"p_corrected", or_null(versus.p_corrected)},
           {"margin", versus.margin},

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "models/inference_scope.h"
+#include "tasks/examples.h"
 #include "tasks/label_loss.h"
 
 namespace zoo {
@@ -34,13 +35,16 @@ Score score(Model& model, BatchSource& source, const EvaluationOptions& options,
   for_each_own_batch(source, options, [&](const Batch& on_cpu) {
     const auto batch = model.on_device(on_cpu);
     const auto features = model.features(batch);
+    std::vector<torch::Tensor> losses;  // of the single targets, if they are wanted
     for (int64_t begin = 0; begin < batch.n_targets(); begin += at_once) {
       const int64_t n = std::min(at_once, batch.n_targets() - begin);
       const auto logits = model.logits(features.narrow(0, begin, n)).to(torch::kFloat);
       const auto targets = batch.targets.narrow(0, begin, n);
       nats += label_loss(problem, logits, targets);
       if (look) look(logits, targets);
+      if (options.losses) losses.push_back(label_losses(problem, logits, targets));
     }
+    if (!losses.empty()) options.losses->add(on_cpu, torch::cat(losses));
     n_targets += batch.n_targets();
   });
   const auto sums = torch::tensor({nats.item<double>(), static_cast<double>(n_targets)}, torch::kDouble);

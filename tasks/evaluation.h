@@ -19,6 +19,9 @@
 
 namespace zoo {
 
+struct ExampleScore;
+struct TargetLosses;
+
 /// The metrics of one class, or of one speaker. -1 = there is nothing to measure.
 struct ClassMetrics {
   std::string label;
@@ -38,6 +41,11 @@ struct EvaluationOptions {
   /// A task that finds objects puts here the metrics of each class that there is to find, a task on
   /// recordings those of each speaker. Null = not wanted.
   std::vector<ClassMetrics>* classes = nullptr;
+  /// The library's tasks put here what the model says of each example, in the order of the data
+  /// (tasks/examples.h). Null = not wanted. Only without `processes`.
+  std::vector<ExampleScore>* examples = nullptr;
+  /// score() puts here the losses of single targets. Null = not wanted.
+  TargetLosses* losses = nullptr;
   /// Called after each batch of this process with the numbers of batches that are done and that there are.
   std::function<void(int64_t done, int64_t all)> on_progress = nullptr;
 

@@ -15,6 +15,9 @@ namespace zoo {
 torch::Tensor label_loss(Problem problem, const torch::Tensor& logits, const torch::Tensor& targets,
                          double label_smoothing = 0);
 
+/// The same for each target, without label smoothing: (N) float.
+torch::Tensor label_losses(Problem problem, const torch::Tensor& logits, const torch::Tensor& targets);
+
 /// label_loss() of model.logits(model.features(batch)).
 class LabelLoss final : public Objective {
  public:

@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "tasks/examples.h"
 #include "tasks/labels.h"
 #include "tasks/metrics/label_metrics.h"
 #include "tasks/task_type.h"
@@ -149,17 +150,20 @@ PredictedAnswer answer_from(const torch::Tensor& outputs, Problem problem,
 Metrics evaluate_problem(Model& model, BatchSource& source, Problem problem,
                          const EvaluationOptions& options) {
   std::vector<torch::Tensor> outputs, targets;
+  ExampleRecorder examples(options);
   const Score scored = score(
-      model, source, options,
+      model, source, examples.options(),
       [&](const torch::Tensor& logits, const torch::Tensor& right) {
         outputs.push_back(logits.to(torch::kCPU, torch::kDouble));
         targets.push_back(right.to(torch::kCPU, torch::kDouble));
+        if (problem == Problem::multi_label) examples.add_answers((logits > 0).eq(right > 0.5).all(1));
       },
       problem);
   if (scored.targets == 0) throw DataError("the data to be scored have no targets");
   const auto all = of_all_processes(joined(outputs), options),
              right = of_all_processes(joined(targets), options);
   Metrics metrics{{"loss", scored.loss()}, {"targets", static_cast<double>(scored.targets)}};
+  examples.finish_rows();
   if (problem == Problem::multi_label) {
     const auto measured = label_metrics(all, right);
     metrics["f1_micro"] = measured.micro_f1;

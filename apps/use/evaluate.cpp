@@ -30,6 +30,7 @@
 #include "io/metrics_log.h"
 #include "io/output_file.h"
 #include "io/progress.h"
+#include "tasks/examples.h"
 #include "tasks/preparation.h"
 
 namespace zoo {
@@ -41,7 +42,7 @@ struct EvaluateArguments {
   Split split = Split::valid;
   std::optional<int64_t> beam, max_new_tokens;
   std::optional<double> length_penalty;
-  std::optional<std::filesystem::path> translations;
+  std::optional<std::filesystem::path> translations, examples;
   bool json = false;
 };
 
@@ -160,17 +161,23 @@ Translations translate(const Run& run, const EvaluateArguments& arguments,
   return run.translate(arguments.split, arguments.data, {.generation = generation, .on_progress = show});
 }
 
-/// BLEU and chrF of the run's translations.
+/// A file that cannot be written fails here, before everything is evaluated.
+void check_output(const std::optional<std::filesystem::path>& file) {
+  if (file) OutputFile(*file, OutputFile::Mode::kAppend, Follow::everything).close();
+}
+
+/// BLEU and chrF of the run's translations, which become the predictions of the examples, if there are any.
 Metrics evaluate_translations(const Run& run, const EvaluateArguments& arguments,
-                              const GenerationConfig& generation) {
-  // A file that cannot be written fails here, before everything is translated.
-  if (arguments.translations)
-    OutputFile(*arguments.translations, OutputFile::Mode::kAppend, Follow::everything).close();
+                              const GenerationConfig& generation, std::vector<ExampleScore>& examples) {
   const auto translations = translate(run, arguments, generation);
   if (arguments.translations) {
     std::string text;
     for (const auto& line : translations.outputs) text += line + "\n";
     write_file_atomically(*arguments.translations, text, Follow::everything);
+  }
+  for (size_t i = 0; i < examples.size(); ++i) {
+    examples[i].prediction = translations.outputs.at(i);
+    examples[i].right = examples[i].prediction == examples[i].target;
   }
   return translation_metrics(translations);
 }
@@ -221,11 +228,17 @@ void run(const EvaluateArguments& arguments) {
                     .labels = trained.labels()};
   if (type.predicts_from == PredictionInput::audio_file) result.group = "speaker";
   note_reading(arguments, experiment.data);
+  check_output(arguments.examples);
+  check_output(arguments.translations);
+  std::vector<ExampleScore> examples;
   result.metrics = trained.evaluate(arguments.split, arguments.data,
                                     {.confusion = &result.confusion,
                                      .classes = &result.classes,
+                                     .examples = arguments.examples ? &examples : nullptr,
                                      .on_progress = progress_on_terminal("evaluating", "batches")});
-  if (translates) result.metrics.merge(evaluate_translations(trained, arguments, generation));
+  if (translates) result.metrics.merge(evaluate_translations(trained, arguments, generation, examples));
+  if (arguments.examples)
+    write_file_atomically(*arguments.examples, to_json_lines(examples), Follow::everything);
   if (arguments.data.empty()) note_guess(trained, arguments.split, result.metrics.at("loss"));
   std::cout << (arguments.json ? as_json(result) + "\n" : as_text(result));
 }
@@ -265,6 +278,11 @@ void add_evaluate(CLI::App& app) {
       ->add_option("--translations", arguments->translations,
                    "text_to_text: write the translations to this file, one per line; pairs with a blank side "
                    "are not part of the data and have no line")
+      ->type_name("FILE");
+  command
+      ->add_option("--examples", arguments->examples,
+                   "Write a line of JSON for each document, pair, picture or recording to this file: input, "
+                   "target, prediction, loss (the sum over its targets), targets, bytes, right")
       ->type_name("FILE");
   add_base(*command, arguments->run.base);
   add_checkpoint(*command, arguments->run.checkpoint);

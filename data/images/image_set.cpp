@@ -62,6 +62,11 @@ void repeat_channel(Image& image, int64_t n_channels) {
 
 }  // namespace
 
+std::string LabelledImages::name(int64_t index) const {
+  const auto& entry = at(index);
+  return entry.array ? fmt::format("picture {}", entry.index + 1) : entry.file.string();
+}
+
 std::vector<std::string> LabelledImages::labels() const {
   std::vector<std::string> labels;
   for (const auto& entry : entries_) labels.push_back(entry.label);

@@ -26,6 +26,8 @@ class LabelledImages {
 
   int64_t size() const { return std::ssize(entries_); }
   const std::string& label(int64_t index) const { return at(index).label; }
+  /// For people: its file, or its number among the images of an IDX file, from 1 on.
+  std::string name(int64_t index) const;
   /// Those of all images.
   std::vector<std::string> labels() const;
   /// Thread-safe. Throws DataError if its file cannot be decoded; it names all files of the set that cannot.

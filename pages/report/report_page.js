@@ -192,6 +192,7 @@ function verdictCell(run) {
     if (isNumber(versus.low))
       notes.append(` (${signed(versus.low)} to ${signed(versus.high)})`);
     if (isNumber(p)) notes.append(', ', shown(p, pValue(p), 'versus_baseline.p_corrected', run));
+    if (versus.over === 'examples') notes.append(`, ${versus.n} examples`);
     if (isNumber(versus.seeds_needed)) notes.append(`, ${versus.seeds_needed} seeds would tell`);
     cell.append(notes);
   }
@@ -280,8 +281,10 @@ function buildTable(section) {
   const legend = ['Bold: the best value of a column, if its range (interval, or least and largest measurement) touches no other.'];
   if (runs.some(run => halfWidth(run) !== null)) legend.push('± is half the 95 % interval of the mean over the seeds.');
   if (runs.some(run => isNumber(run.versus_baseline?.p_corrected)))
-    legend.push(`Verdicts: paired t-test over the seeds against the first run${
-        runs.filter(run => !run.baseline).length > 1 ? ' with the same values of the grid' : ''}, p corrected by ` +
+    legend.push((runs.some(run => run.versus_baseline?.over === 'examples')
+        ? 'Verdicts: the same examples by both models, p by exchanging them at random, interval by bootstrap; p corrected by '
+        : `Verdicts: paired t-test over the seeds against the first run${
+            runs.filter(run => !run.baseline).length > 1 ? ' with the same values of the grid' : ''}, p corrected by `) +
         'Holm’s method, significant below 0.05. “Same” means: surely within ' + marginText() + '.');
   if (isNumber(data.power?.probability)) legend.push(powerText(data.power));
   section.append(scroll, empty, el('p', 'quiet under-table', legend.join(' ')), seedsTable());

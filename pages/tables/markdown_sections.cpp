@@ -207,7 +207,15 @@ std::string facts(const Json& results) {
     add("Matched",
         fmt::format("{} at {}, within {:.1f} %", plain(text_at(match, "quantity")),
                     amount(number_at(match, "target")), 100 * number_at(match, "spread").value_or(0)));
-  if (results["runs"].size() > 1 && results["seeds"].size() > 1)
+  const auto over_examples = [](const Json& run) {
+    return text_at(member(run, "versus_baseline"), "over") == "examples";
+  };
+  if (std::ranges::any_of(results["runs"], over_examples)) {
+    add("Verdicts",
+        fmt::format("the same examples by both models, against {}: p by exchanging their values at random, "
+                    "interval by bootstrap, p corrected by Holm's method, at p < 0.05",
+                    baseline_rule(results["runs"])));
+  } else if (results["runs"].size() > 1 && results["seeds"].size() > 1)
     add("Verdicts",
         fmt::format("paired t-test over the seeds against {}, p corrected by Holm's method, at p < 0.05",
                     baseline_rule(results["runs"])));

@@ -22,6 +22,7 @@
 #include "tasks/audio/transcription.h"
 #include "tasks/ctc.h"
 #include "tasks/evaluation.h"
+#include "tasks/examples.h"
 #include "tasks/library_tasks.h"
 #include "tasks/metrics/speech_metrics.h"
 #include "tasks/task.h"
@@ -170,8 +171,19 @@ Metrics SpeechRecognition::evaluate(Model& model, Split split, const EvaluationO
     sums[1] += objective->n_targets(batch);
     const auto outputs = transcribe(model, *this, batch, experiment().generation);
     const auto numbers = int64_values(batch.field(fields::kRecordingNumbers));
-    for (size_t b = 0; b < outputs.size(); ++b)
-      counts.add(recordings[static_cast<size_t>(numbers[b])], outputs[b]);
+    for (size_t b = 0; b < outputs.size(); ++b) {
+      const auto& recording = recordings[static_cast<size_t>(numbers[b])];
+      counts.add(recording, outputs[b]);
+      if (!options.examples) continue;
+      const auto row = model.on_device(take_rows(batch, static_cast<int64_t>(b), 1));
+      options.examples->push_back({.input = recording.file.string(),
+                                   .target = recording.text,
+                                   .prediction = outputs[b],
+                                   .loss = objective->loss(model, row).item<double>(),
+                                   .targets = objective->n_targets(row),
+                                   .bytes = std::ssize(recording.text),
+                                   .right = outputs[b] == recording.text});
+    }
   });
   sum_over_processes(options, sums);
   counts.finish(options);

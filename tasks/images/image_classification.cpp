@@ -15,6 +15,7 @@
 #include "models/inference_scope.h"
 #include "models/model.h"
 #include "tasks/evaluation.h"
+#include "tasks/examples.h"
 #include "tasks/images/image_task.h"
 #include "tasks/images/mixed_cross_entropy.h"
 #include "tasks/labels.h"
@@ -49,18 +50,27 @@ class ImageClassification final : public Task {
   }
 
   Metrics evaluate(Model& model, Split split, const EvaluationOptions& options) override {
-    if (problem() != Problem::single_label)
-      return evaluate_problem(model, batches(split), problem(), options);
+    if (problem() != Problem::single_label) {
+      auto metrics = evaluate_problem(model, batches(split), problem(), options);
+      name_inputs(split, options);
+      return metrics;
+    }
     constexpr int64_t k = 5;
     const int64_t n_classes = std::ssize(labels());
     ConfusionCounts counts(n_classes);
     auto in_top_k = torch::zeros({1}, torch::kLong);
-    const Score scored = score(model, batches(split), options, [&](const auto& logits, const auto& targets) {
-      counts.add(logits.argmax(-1), targets);
+    ExampleRecorder examples(options);
+    const auto look = [&](const torch::Tensor& logits, const torch::Tensor& targets) {
+      const auto best = logits.argmax(-1);
+      counts.add(best, targets);
+      examples.add_classes(best, targets);
       const auto top = std::get<1>(logits.topk(std::min(k, n_classes), -1));
       in_top_k += (top == targets.unsqueeze(-1)).sum().to(torch::kCPU);
-    });
+    };
+    const Score scored = score(model, batches(split), examples.options(), look);
     counts.finish(options);
+    examples.finish_rows(labels());
+    name_inputs(split, options);
     sum_over_processes(options, in_top_k);
     if (scored.targets == 0) throw DataError("there are no images to be scored");
     return {{"loss", scored.loss()},
@@ -78,6 +88,17 @@ class ImageClassification final : public Task {
  private:
   const std::vector<std::string>& labels() const { return vocabulary().labels; }
   Problem problem() const { return problem_; }
+
+  /// Sets the inputs of EvaluationOptions::examples, if they are wanted.
+  void name_inputs(Split split, const EvaluationOptions& options) {
+    if (!options.examples) return;
+    const auto images = images_.take(split);
+    for (size_t i = 0; i < options.examples->size(); ++i) {
+      auto& example = options.examples->at(i);
+      example.input = images.name(static_cast<int64_t>(i));
+      if (!example.target) example.target = images.label(static_cast<int64_t>(i));
+    }
+  }
 
   std::unique_ptr<BatchSource> open(Split split) override {
     auto images = images_.take(split);

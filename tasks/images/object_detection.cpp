@@ -20,6 +20,7 @@
 #include "models/inference_scope.h"
 #include "models/model.h"
 #include "tasks/evaluation.h"
+#include "tasks/examples.h"
 #include "tasks/images/image_task.h"
 #include "tasks/images/set_criterion.h"
 #include "tasks/library_tasks.h"
@@ -109,6 +110,10 @@ class ObjectDetection final : public Task {
     return set;
   }
 
+  /// Adds an example for each picture of a batch.
+  void add_examples(Model& model, const SetCriterion& criterion, const Batch& batch, Split split,
+                    std::vector<ExampleScore>& examples);
+
   std::unique_ptr<BatchSource> open(Split split) override {
     return prefetched(detection_batches(pictures(split), experiment().data.images, *vocabulary().pixels,
                                         batch_options(split)));
@@ -183,6 +188,48 @@ std::vector<ClassMetrics> class_metrics(const DetectionMetrics& measured,
   return classes;
 }
 
+/// How many of the marked objects are found: by the best suggestion of at least half the score that has their
+/// class and half of the area in common.
+int64_t n_matched(const std::vector<AnnotatedObject>& marked, const QueryObjects& objects,
+                  const ImageShape& picture) {
+  constexpr double half = 0.5;
+  const auto order = std::get<1>(objects.scores[0].sort(/*stable=*/true, /*dim=*/0, /*descending=*/true));
+  std::vector<char> taken(marked.size(), 0);
+  for (int64_t i = 0; i < order.size(0); ++i) {
+    const auto q = order[i].item<int64_t>();
+    if (objects.scores[0][q].item<double>() < half) break;
+    const auto box = in_picture(objects.boxes[0][q].const_data_ptr<double>(), picture);
+    for (size_t m = 0; m < marked.size(); ++m) {
+      const bool is_it = !taken[m] && marked[m].category == objects.classes[0][q].item<int64_t>() &&
+                         intersection_over_union(box, marked[m].box) >= half;
+      if (!is_it) continue;
+      taken[m] = 1;
+      break;
+    }
+  }
+  return std::ranges::count(taken, 1);
+}
+
+void ObjectDetection::add_examples(Model& model, const SetCriterion& criterion, const Batch& batch,
+                                   Split split, std::vector<ExampleScore>& examples) {
+  const auto numbers = batch.field(fields::kImageNumbers);
+  for (int64_t row = 0; row < batch.n_rows(); ++row) {
+    const auto number = numbers[row].item<int64_t>();
+    const auto& marked = pictures(split)->objects(number);
+    const auto part = model.on_device(take_rows(batch, row, 1));
+    const auto detections = model.detecting()->detect(part);
+    const auto objects = objects_of(detections);
+    const auto n_likely = (objects.scores >= 0.5).sum().item<int64_t>();
+    const int64_t matched = n_matched(marked, objects, pictures(split)->shape(number));
+    examples.push_back({.input = pictures(split)->file(number).string(),
+                        .target = fmt::format("{} objects", marked.size()),
+                        .prediction = fmt::format("{} objects, {} matched", n_likely, matched),
+                        .loss = criterion.loss(detections, part).item<double>(),
+                        .targets = 1,
+                        .right = matched == std::ssize(marked) && matched == n_likely});
+  }
+}
+
 Metrics ObjectDetection::evaluate(Model& model, Split split, const EvaluationOptions& options) {
   const InferenceScope scope(model);
   const SetCriterion criterion(config_of(experiment()).criterion);
@@ -195,6 +242,7 @@ Metrics ObjectDetection::evaluate(Model& model, Split split, const EvaluationOpt
     sums[0] += criterion.loss(detections, on_device).to(torch::kCPU);
     sums[1] += batch.n_rows();
     found.add(objects_of(detections), batch.field(fields::kImageNumbers));
+    if (options.examples) add_examples(model, criterion, batch, split, *options.examples);
   });
   sum_over_processes(options, sums);
   const auto measured = found.measure(*pictures(split), options);

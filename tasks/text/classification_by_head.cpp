@@ -6,6 +6,7 @@
 #include "models/families/families.h"
 #include "models/model.h"
 #include "tasks/evaluation.h"
+#include "tasks/examples.h"
 #include "tasks/text/text_classifier.h"
 #include "text/batches/padded_rows.h"
 #include "text/batches/text_batches.h"
@@ -36,13 +37,22 @@ class ClassificationByHead final : public TextClassifier {
   }
 
   Metrics evaluate(Model& model, Split split, const EvaluationOptions& options) override {
-    if (problem() != Problem::single_label)
-      return evaluate_problem(model, batches(split), problem(), options);
+    if (problem() != Problem::single_label) {
+      auto metrics = evaluate_problem(model, batches(split), problem(), options);
+      name_inputs(split, options);
+      return metrics;
+    }
     ConfusionCounts counts(purpose().n_classes);
-    const Score scored = score(model, batches(split), options, [&](const auto& logits, const auto& targets) {
-      counts.add(logits.argmax(-1), targets);
-    });
+    ExampleRecorder examples(options);
+    const auto look = [&](const torch::Tensor& logits, const torch::Tensor& targets) {
+      const auto best = logits.argmax(-1);
+      counts.add(best, targets);
+      examples.add_classes(best, targets);
+    };
+    const Score scored = score(model, batches(split), examples.options(), look);
     counts.finish(options);
+    examples.finish_rows(labels());
+    name_inputs(split, options);
     Metrics metrics = loss_metrics(scored);
     metrics["accuracy"] = counts.accuracy();
     metrics["f1"] = counts.macro_f1();

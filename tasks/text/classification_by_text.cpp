@@ -3,6 +3,7 @@
 
 #include "models/model.h"
 #include "tasks/evaluation.h"
+#include "tasks/examples.h"
 #include "tasks/text/label_likelihood.h"
 #include "tasks/text/text_classifier.h"
 #include "text/batches/text_batches.h"
@@ -30,7 +31,9 @@ class ClassificationByText final : public TextClassifier {
   }
 
   Metrics evaluate(Model& model, Split split, const EvaluationOptions& options) override {
-    Metrics metrics = loss_metrics(score(model, batches(split), options));
+    ExampleRecorder examples(options);
+    Metrics metrics = loss_metrics(score(model, batches(split), examples.options()));
+    examples.finish_rows();
     const auto rows = take_rows(split);
     auto n_rows = static_cast<int64_t>(rows.texts.size());
     if (options.max_batches) n_rows = n_rows_of(batches(split), *options.max_batches);
@@ -39,8 +42,18 @@ class ClassificationByText final : public TextClassifier {
     std::vector<EncodedText> texts;
     for (int64_t i = begin; i < end; ++i) texts.push_back(encode(rows.texts[static_cast<size_t>(i)], {}));
     ConfusionCounts counts(static_cast<int64_t>(labels().size()));
-    counts.add(class_scores(model, texts).argmax(1), targets(rows).slice(/*dim=*/0, begin, end));
+    const auto best = class_scores(model, texts).argmax(1);
+    counts.add(best, targets(rows).slice(/*dim=*/0, begin, end));
     counts.finish(options);
+    for (size_t i = 0; examples.is_wanted() && i < examples.examples().size(); ++i) {
+      auto& example = examples.examples()[i];
+      example.prediction = labels()[static_cast<size_t>(best[static_cast<int64_t>(i)].item<int64_t>())];
+      example.target = rows.labels[i];
+      example.right = example.prediction == example.target;
+      example.n_answers = 1;
+      example.n_right = *example.right ? 1 : 0;
+    }
+    name_inputs(split, options);
     metrics["accuracy"] = counts.accuracy();
     metrics["f1"] = counts.macro_f1();
     return metrics;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <numbers>
 #include <utility>
 #include <vector>
@@ -12,8 +13,10 @@
 #include "generation/prompt.h"
 #include "models/families/families.h"
 #include "tasks/evaluation.h"
+#include "tasks/examples.h"
 #include "tasks/library_tasks.h"
 #include "tasks/task_checks.h"
+#include "tasks/text/stream_examples.h"
 #include "tasks/text/text_tasks.h"
 #include "text/batches/text_batches.h"
 #include "text/conversations.h"
@@ -60,8 +63,10 @@ class LanguageModeling final : public Task {
   }
 
   Metrics evaluate(Model& model, Split split, const EvaluationOptions& options) override {
-    const Score scored = score(model, batches(split), options);
+    ExampleRecorder examples(options);
+    const Score scored = score(model, batches(split), examples.options());
     Metrics metrics = loss_metrics(scored);
+    if (examples.is_wanted()) set_examples(examples, split);
     // Comparable between tokenizers, unlike the loss per token.
     const double bytes_per_token = bytes_per_token_[static_cast<size_t>(split)];
     if (bytes_per_token > 0)
@@ -101,6 +106,24 @@ class LanguageModeling final : public Task {
   }
 
  private:
+  /// An example is a conversation, a document, or a part of a text that is not divided into documents.
+  void set_examples(ExampleRecorder& recorder, Split split) {
+    const auto& data = experiment().data;
+    if (data.chat) {
+      recorder.finish_rows();
+      return name_inputs(recorder, batches(split), tokenizer());
+    }
+    const auto kind = data.documents == DocumentSplit::none ? StreamTexts::long_texts : StreamTexts::examples;
+    recorder.finish(examples_of_stream(scored_[static_cast<size_t>(split)], corpus_.texts(split), kind,
+                                       tokenizer(), recorder.losses().losses,
+                                       data.prefix_length.value_or(usual_prefix())));
+  }
+
+  /// The tokens of a window that are read and not predicted in an evaluation.
+  int64_t usual_prefix() const {
+    return has_encoder(experiment()) ? std::max<int64_t>(experiment().data.sequence_length / 2, 1) : 1;
+  }
+
   std::unique_ptr<BatchSource> open(Split split) override {
     const auto& data = experiment().data;
     if (data.chat) return open_conversations(split);
@@ -111,16 +134,16 @@ class LanguageModeling final : public Task {
     });
     note_size(split, stream);
     if (split == Split::valid) valid_ = stream;
+    if (split != Split::train) scored_[static_cast<size_t>(split)] = stream;
+    const int64_t prefix = data.prefix_length.value_or(usual_prefix());
     if (has_encoder(experiment())) {
-      const int64_t prefix = data.prefix_length.value_or(std::max<int64_t>(data.sequence_length / 2, 1));
       return prefix_language_modeling_batches(std::move(stream), data.sequence_length, prefix,
                                               tokenizer().special(), batch_options(split));
     }
     // Training uses every token of a window; evaluation scores only the tokens after the prefix, and
     // documents as they are.
     if (split != Split::train) {
-      return language_modeling_batches(std::move(stream), data.sequence_length,
-                                       data.prefix_length.value_or(1), batch_options(split));
+      return language_modeling_batches(std::move(stream), data.sequence_length, prefix, batch_options(split));
     }
     const InfillingShares shares{.documents = data.fill_in_the_middle, .suffix_first = data.suffix_first};
     const auto infilling = shares.documents > 0 ? infilling_of(shares, tokenizer()) : Infilling{};
@@ -177,8 +200,20 @@ class LanguageModeling final : public Task {
   std::array<Size, 3> sizes_;                                    // by Split, of those that are being read
   std::array<double, 3> bytes_per_token_{}, words_per_token_{};  // by Split
   TokenStore valid_;
-  int64_t valid_answer_ = 0;  // of conversations: where the first answer of the first one begins
+  std::array<TokenStore, 3> scored_;  // by Split: what evaluations predict
+  int64_t valid_answer_ = 0;          // of conversations: where the first answer of the first one begins
 };
+
+/// What a vocabulary is made from: the training text. Characters without <unk> are those of the whole text
+/// where the validation text is a part of it, whose only line end may be its last character.
+TextReader texts_of_vocabulary(Corpus& corpus, const DataConfig& data, SpecialTokenSet special) {
+  const bool needs_all = data.tokenizer.type == TokenizerKind::character && special == SpecialTokenSet::none;
+  if (!needs_all || !is_shared(data, Split::valid)) return corpus.reader(Split::train);
+  return [&corpus](const std::function<void(std::string_view)>& sink) {
+    constexpr std::array splits = {Split::train, Split::valid};
+    corpus.visit(splits, [&](const Document& document, Split) { sink(document.text); });
+  };
+}
 
 std::unique_ptr<Task> make_language_modeling(const Experiment& experiment, Vocabulary vocabulary) {
   Corpus corpus(experiment.data);
@@ -186,7 +221,8 @@ std::unique_ptr<Task> make_language_modeling(const Experiment& experiment, Vocab
     const auto needed = experiment.data.fill_in_the_middle > 0 ? SpecialTokenSet::infilling
                         : needs_special_tokens(experiment)     ? SpecialTokenSet::all
                                                                : SpecialTokenSet::none;
-    vocabulary.tokenizer = make_tokenizer_for(experiment.data.tokenizer, needed, corpus.reader(Split::train));
+    vocabulary.tokenizer = make_tokenizer_for(experiment.data.tokenizer, needed,
+                                              texts_of_vocabulary(corpus, experiment.data, needed));
   }
   return std::make_unique<LanguageModeling>(experiment, std::move(vocabulary), std::move(corpus));
 }

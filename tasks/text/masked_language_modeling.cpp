@@ -8,6 +8,7 @@
 #include "generation/fill_mask.h"
 #include "models/inference_scope.h"
 #include "tasks/evaluation.h"
+#include "tasks/examples.h"
 #include "tasks/library_tasks.h"
 #include "tasks/task_checks.h"
 #include "tasks/text/text_tasks.h"
@@ -31,9 +32,15 @@ class MaskedLanguageModeling final : public Task {
 
   Metrics evaluate(Model& model, Split split, const EvaluationOptions& options) override {
     auto right = torch::zeros({}, torch::dtype(torch::kLong).device(model.device()));
-    const Score scored = score(model, batches(split), options, [&](const auto& logits, const auto& targets) {
-      right += (logits.argmax(-1) == targets).sum();
-    });
+    ExampleRecorder examples(options);
+    const auto look = [&](const torch::Tensor& logits, const torch::Tensor& targets) {
+      const auto best = logits.argmax(-1);
+      right += (best == targets).sum();
+      examples.add_classes(best, targets);
+    };
+    const Score scored = score(model, batches(split), examples.options(), look);
+    examples.finish_rows();
+    name_inputs(examples, batches(split), tokenizer());
     Metrics metrics = loss_metrics(scored);
     right = right.to(torch::kCPU);
     sum_over_processes(options, right);

@@ -9,6 +9,7 @@
 #include "data/epoch_plan.h"
 #include "generation/prompt.h"
 #include "models/inference_scope.h"
+#include "tasks/examples.h"
 #include "tasks/labels.h"
 #include "tasks/text/text_tasks.h"
 #include "text/batches/padded_rows.h"
@@ -81,6 +82,17 @@ torch::Tensor TextClassifier::class_scores(Model& model, const std::vector<Encod
     n_before += std::ssize(lengths);
   }
   return all;
+}
+
+void TextClassifier::name_inputs(Split split, const EvaluationOptions& options) {
+  if (!options.examples) return;
+  const auto rows = take_rows(split);
+  for (size_t i = 0; i < options.examples->size(); ++i) {
+    auto& example = options.examples->at(i);
+    example.input = rows.texts[i];
+    if (!rows.pairs.empty()) example.input += kBetweenPairs + rows.pairs[i];
+    if (!example.target) example.target = rows.labels[i];
+  }
 }
 
 void TextClassifier::note_length(const TokenStore& texts, const TokenStore& seconds, Split split) {

@@ -35,6 +35,8 @@ class TextClassifier : public Task {
 
   /// The rows of a split, which are not kept.
   LabelledTexts take_rows(Split split) { return rows_.take(split); }
+  /// Sets the inputs of EvaluationOptions::examples, if they are wanted.
+  void name_inputs(Split split, const EvaluationOptions& options);
   /// What is right for each row, as targets_of().
   torch::Tensor targets(const LabelledTexts& rows) const;
 

@@ -11,6 +11,7 @@
 
 #include "models/families/families.h"
 #include "tasks/evaluation.h"
+#include "tasks/examples.h"
 #include "tasks/library_tasks.h"
 #include "tasks/metrics/text_metrics.h"
 #include "tasks/task_checks.h"
@@ -38,7 +39,12 @@ class TextToText final : public Task {
   /// Includes bits per byte of the target, which is comparable between tokenizers, unlike the loss per token.
   /// If bleu is wanted, the first process alone translates the whole split.
   Metrics evaluate(Model& model, Split split, const EvaluationOptions& options) override {
-    Metrics metrics = loss_metrics(score(model, batches(split), options));
+    ExampleRecorder examples(options);
+    Metrics metrics = loss_metrics(score(model, batches(split), examples.options()));
+    if (examples.is_wanted()) {
+      examples.finish_rows();
+      name_pairs(examples.examples(), parallel_texts(experiment().data).take(split));
+    }
     const double bytes = bytes_per_target_[static_cast<size_t>(split)];
     if (bytes > 0) metrics[bits_key(tokenizer())] = metrics.at("loss") / std::numbers::ln2 / bytes;
     if (options.wanted == "bleu") {
@@ -75,6 +81,14 @@ class TextToText final : public Task {
   }
 
  private:
+  static void name_pairs(std::vector<ExampleScore>& examples, const ParallelTexts& pairs) {
+    for (size_t i = 0; i < examples.size(); ++i) {
+      examples[i].input = pairs.source[i];
+      examples[i].target = pairs.target[i];
+      examples[i].bytes = std::ssize(pairs.target[i]) + 1;  // with its line end
+    }
+  }
+
   std::unique_ptr<BatchSource> open(Split split) override {
     const auto& data = experiment().data;
     const auto pairs = pairs_.take(split);

@@ -19,6 +19,7 @@
 #include "models/inference_scope.h"
 #include "models/model.h"
 #include "tasks/evaluation.h"
+#include "tasks/examples.h"
 #include "tasks/labels.h"
 #include "tasks/library_tasks.h"
 #include "tasks/metrics/entity_metrics.h"
@@ -150,18 +151,22 @@ Metrics TokenClassification::evaluate(Model& model, Split split, const Evaluatio
   if (options.wanted == "entity_f1" && !has_entities)
     throw ConfigError("training.best_by: entity_f1 needs labels of entities, such as B-PER; there are none");
   ConfusionCounts counts(std::ssize(labels()));
+  ExampleRecorder examples(options);
   std::vector<int64_t> predicted, actual;
   const auto look = [&](const torch::Tensor& logits, const torch::Tensor& targets) {
     const auto best = logits.argmax(-1);
     counts.add(best, targets);
+    examples.add_classes(best, targets);
     if (!has_entities) return;
     for (auto [list, values] : {std::pair{&predicted, best}, std::pair{&actual, targets}}) {
       const auto more = int64_values(values);
       list->insert(list->end(), more.begin(), more.end());
     }
   };
-  Metrics metrics = loss_metrics(score(model, batches(split), options, look));
+  Metrics metrics = loss_metrics(score(model, batches(split), examples.options(), look));
   counts.finish(options);
+  examples.finish_rows(labels());
+  name_inputs(examples, batches(split), tokenizer());
   metrics["accuracy"] = counts.accuracy();
   metrics["f1"] = counts.macro_f1();
   if (has_entities) add_entity_metrics(predicted, actual, split, options, metrics);

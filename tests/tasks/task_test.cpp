@@ -212,6 +212,16 @@ TEST(Task, AccuracyIsOfTheRowsThatAreScored) {
   EXPECT_EQ(accuracies[0], accuracies[2]);
 }
 
+TEST(Task, CharactersOfTheValidationPartAreKnown) {
+  const TinyWorld world;
+  std::string text;
+  for (int i = 0; i < 400; ++i) text += "sun and rain ";
+  world.dir().write("data/line.txt", text + "\n");
+  const auto task = task_of_new_run(world.experiment("language_modeling", {"data.train=line.txt"}));
+  EXPECT_EQ(task->tokenizer().vocab_size(), 9) << "a d i n r s u, a blank and the line end";
+  EXPECT_GT(task->batches(Split::valid).n_batches(0), 0);
+}
+
 TEST(Task, AnUnknownCharacterIsAnErrorThatNamesItsFile) {
   const TinyWorld world;
   world.dir().write("data/other.txt", "sun and 月\n");

@@ -1,0 +1,81 @@
+#include "comparison/statistics/example_test.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <numeric>
+
+#include "base/random.h"
+
+namespace zoo {
+namespace {
+
+constexpr int64_t kDraws = 10'000;
+constexpr uint64_t kBootstrapPurpose = 1, kExchangePurpose = 2;
+
+/// The metric's differences in samples of the examples with replacement, sorted.
+std::vector<double> bootstrap(const std::vector<double>& differences, const std::vector<double>& weights) {
+  const auto n = std::ssize(differences);
+  CounterRandom random({kBootstrapPurpose, static_cast<uint64_t>(n)});
+  std::vector<double> drawn;
+  for (int64_t draw = 0; draw < kDraws; ++draw) {
+    double difference = 0, weight = 0;
+    for (int64_t i = 0; i < n; ++i) {
+      const auto chosen = static_cast<size_t>(random.below(n));
+      difference += differences[chosen];
+      weight += weights[chosen];
+    }
+    if (weight > 0) drawn.push_back(difference / weight);
+  }
+  std::ranges::sort(drawn);
+  return drawn;
+}
+
+/// The probability of sums as far from 0 if each difference has either sign by chance.
+double exchange_p(const std::vector<double>& differences) {
+  const double sum = std::abs(std::accumulate(differences.begin(), differences.end(), 0.0));
+  // Sums of the same differences in another order may differ by rounding.
+  const double size = std::accumulate(differences.begin(), differences.end(), 0.0,
+                                      [](double all, double one) { return all + std::abs(one); });
+  const double as_large = sum - 1e-12 * size;
+  CounterRandom random({kExchangePurpose, static_cast<uint64_t>(differences.size())});
+  int64_t n_as_large = 0;
+  for (int64_t draw = 0; draw < kDraws; ++draw) {
+    double exchanged = 0;
+    uint64_t bits = 0;
+    for (size_t i = 0; i < differences.size(); ++i) {
+      if (i % 64 == 0) bits = random.next();
+      exchanged += (bits >> (i % 64) & 1U) != 0 ? differences[i] : -differences[i];
+    }
+    n_as_large += std::abs(exchanged) >= as_large ? 1 : 0;
+  }
+  return static_cast<double>(n_as_large + 1) / static_cast<double>(kDraws + 1);
+}
+
+double quantile(const std::vector<double>& sorted, double share) {
+  return sorted[static_cast<size_t>(std::llround(share * static_cast<double>(sorted.size() - 1)))];
+}
+
+double deviation_of(const std::vector<double>& values) { return *mean_interval(values).deviation; }
+
+}  // namespace
+
+std::optional<PairedTest> test_on_examples(const ExampleValues& values, const ExampleValues& baseline) {
+  const size_t n = values.values.size();
+  if (n < 2 || values.inputs != baseline.inputs || values.weights != baseline.weights) return std::nullopt;
+  const double weight = std::accumulate(values.weights.begin(), values.weights.end(), 0.0);
+  if (!(weight > 0)) return std::nullopt;
+  std::vector<double> differences(n);
+  std::ranges::transform(values.values, baseline.values, differences.begin(), std::minus<>());
+  if (std::ranges::all_of(differences, [](double one) { return one == 0; }))
+    return PairedTest{.n = std::ssize(differences), .difference = 0, .error = 0, .low = 0, .high = 0, .p = 1};
+  const auto drawn = bootstrap(differences, values.weights);
+  return PairedTest{.n = std::ssize(differences),
+                    .difference = std::accumulate(differences.begin(), differences.end(), 0.0) / weight,
+                    .error = deviation_of(drawn),
+                    .low = quantile(drawn, (1 - kConfidence) / 2),
+                    .high = quantile(drawn, (1 + kConfidence) / 2),
+                    .p = exchange_p(differences)};
+}
+
+}  // namespace zoo

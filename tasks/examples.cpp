@@ -1,0 +1,117 @@
+#include "tasks/examples.h"
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+#include <torch/utils.h>
+
+#include "base/error.h"
+#include "io/json_document.h"
+#include "text/batches/padded_rows.h"
+
+namespace zoo {
+
+std::string to_json_lines(const std::vector<ExampleScore>& examples) {
+  std::string lines;
+  for (const auto& example : examples) {
+    nlohmann::ordered_json line{{"input", example.input}};
+    if (example.target) line["target"] = *example.target;
+    if (example.prediction) line["prediction"] = *example.prediction;
+    line["loss"] = example.loss;
+    line["targets"] = example.targets;
+    if (example.bytes > 0) line["bytes"] = example.bytes;
+    if (example.right) line["right"] = *example.right;
+    if (example.n_answers > 1) line["n_right"] = example.n_right, line["n_answers"] = example.n_answers;
+    lines += json_text(line) + "\n";
+  }
+  return lines;
+}
+
+void TargetLosses::add(const Batch& batch, const torch::Tensor& batch_losses) {
+  const auto values = batch_losses.to(torch::kCPU, torch::kDouble).contiguous();
+  const std::span list(values.const_data_ptr<double>(), static_cast<size_t>(values.numel()));
+  losses.insert(losses.end(), list.begin(), list.end());
+  if (batch.positions.defined()) {
+    const int64_t length = (batch.decoder.defined() ? batch.decoder : batch.input).length();
+    for (const int64_t position : int64_values(batch.positions)) rows.push_back(n_rows + position / length);
+  } else {
+    const int64_t per_row = std::ssize(list) / std::max<int64_t>(1, batch.n_rows());
+    for (int64_t i = 0; i < std::ssize(list); ++i) rows.push_back(n_rows + i / per_row);
+  }
+  n_rows += batch.n_rows();
+}
+
+std::vector<ExampleScore> examples_by_row(const TargetLosses& each) {
+  std::vector<ExampleScore> examples(static_cast<size_t>(each.n_rows));
+  for (size_t i = 0; i < each.losses.size(); ++i) {
+    auto& example = examples[static_cast<size_t>(each.rows[i])];
+    example.loss += each.losses[i];
+    ++example.targets;
+  }
+  return examples;
+}
+
+ExampleRecorder::ExampleRecorder(const EvaluationOptions& options)
+    : examples_(options.examples), options_(options) {
+  if (!examples_) return;
+  TORCH_CHECK(!options.processes, "the scores of examples are collected by one process");
+  options_.losses = &losses_;
+}
+
+namespace {
+
+void append(std::vector<int64_t>& list, const torch::Tensor& values) {
+  const auto more = int64_values(values.to(torch::kInt64));
+  list.insert(list.end(), more.begin(), more.end());
+}
+
+}  // namespace
+
+void ExampleRecorder::add_classes(const torch::Tensor& predicted, const torch::Tensor& actual) {
+  if (!is_wanted()) return;
+  append(predicted_, predicted);
+  append(actual_, actual);
+  add_answers(predicted == actual);
+}
+
+void ExampleRecorder::add_answers(const torch::Tensor& right) {
+  if (is_wanted()) append(right_, right);
+}
+
+void ExampleRecorder::finish_rows(const std::vector<std::string>& labels) {
+  if (!is_wanted()) return;
+  *examples_ = examples_by_row(losses_);
+  const auto add = [&](std::optional<std::string>& text, int64_t number) {
+    const auto& label = labels[static_cast<size_t>(number)];
+    text = text ? *text + " " + label : label;
+  };
+  for (size_t i = 0; i < right_.size(); ++i) {
+    auto& example = (*examples_)[static_cast<size_t>(losses_.rows[i])];
+    ++example.n_answers;
+    example.n_right += right_[i];
+    example.right = example.n_right == example.n_answers;
+    if (labels.empty()) continue;
+    add(example.prediction, predicted_[i]);
+    add(example.target, actual_[i]);
+  }
+}
+
+void ExampleRecorder::finish(std::vector<ExampleScore> examples) {
+  if (is_wanted()) *examples_ = std::move(examples);
+}
+
+void name_inputs(ExampleRecorder& recorder, BatchSource& source, const Tokenizer& tokenizer) {
+  if (!recorder.is_wanted()) return;
+  size_t n = 0;
+  for_each_own_batch(source, recorder.options(), [&](const Batch& batch) {
+    const auto lengths = batch.input.row_lengths();
+    for (int64_t row = 0; row < batch.n_rows(); ++row) {
+      const auto ids = batch.input.ids[row].narrow(0, 0, lengths[static_cast<size_t>(row)]);
+      recorder.examples().at(n++).input = tokenizer.decode(int64_values(ids));
+    }
+  });
+}
+
+}  // namespace zoo

@@ -1,0 +1,76 @@
+#pragma once
+// The scores of single examples: a document, a pair, a picture, a recording.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <torch/types.h>
+
+#include "data/batch_source.h"
+#include "tasks/evaluation.h"
+#include "tokenizers/tokenizer.h"
+
+namespace zoo {
+
+/// What a model says of one example of the data.
+struct ExampleScore {
+  std::string input;                                        // for people
+  std::optional<std::string> target = {}, prediction = {};  // what is right, and what the model says
+  double loss = 0;                                          // summed over its targets, as Score::nats
+  int64_t targets = 0;                                      // predictions that the loss is summed over
+  int64_t bytes = 0;                                        // of the text that is predicted; 0: none is
+  std::optional<bool> right = {};                           // whether the whole answer is right
+  int64_t n_answers = 0, n_right = 0;                       // that an accuracy counts
+};
+
+/// Lines of JSON, one for each example: {"input": text, "target": text, "prediction": text, "loss": number,
+/// "targets": number, "bytes": number, "right": true or false, "n_right": number, "n_answers": number},
+/// without the members that the task lacks; the last two where there are several answers.
+std::string to_json_lines(const std::vector<ExampleScore>& examples);
+
+/// The losses of single targets, in the order of the data.
+struct TargetLosses {
+  std::vector<double> losses;
+  std::vector<int64_t> rows;  // the row of the data that each target belongs to
+  int64_t n_rows = 0;         // so far
+
+  /// Adds a batch whose targets have these losses: (N) float.
+  void add(const Batch& batch, const torch::Tensor& batch_losses);
+};
+
+/// One example for each row.
+std::vector<ExampleScore> examples_by_row(const TargetLosses& each);
+
+/// Collects examples during an evaluation whose options want them; else it does nothing.
+class ExampleRecorder {
+ public:
+  explicit ExampleRecorder(const EvaluationOptions& options);
+
+  bool is_wanted() const { return examples_ != nullptr; }
+  /// For score(): the same options, which fill losses().
+  const EvaluationOptions& options() const { return options_; }
+  const TargetLosses& losses() const { return losses_; }
+  /// Notes which classes (N) a model predicts, and which are right.
+  void add_classes(const torch::Tensor& predicted, const torch::Tensor& actual);
+  /// Notes which answers are right: (N) bool. add_classes() does it, too.
+  void add_answers(const torch::Tensor& right);
+  /// Sets the examples: one for each row, with what was noted, the classes in the words of `labels`.
+  void finish_rows(const std::vector<std::string>& labels = {});
+  /// Sets the examples.
+  void finish(std::vector<ExampleScore> examples);
+  /// The examples that are set.
+  std::vector<ExampleScore>& examples() { return *examples_; }
+
+ private:
+  std::vector<ExampleScore>* examples_;
+  TargetLosses losses_;
+  EvaluationOptions options_;
+  std::vector<int64_t> predicted_, actual_, right_;  // of the targets, in order
+};
+
+/// Sets the inputs of examples that are rows, if they are wanted: what the rows' tokens decode to.
+void name_inputs(ExampleRecorder& recorder, BatchSource& source, const Tokenizer& tokenizer);
+
+}  // namespace zoo

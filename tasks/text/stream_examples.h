@@ -1,0 +1,23 @@
+#pragma once
+// The losses of a stream's tokens as those of its documents, or of the parts of its texts.
+
+#include <string>
+#include <vector>
+
+#include "tasks/examples.h"
+#include "tokenizers/token_store.h"
+#include "tokenizers/tokenizer.h"
+
+namespace zoo {
+
+/// What the texts of a stream are: examples, or long texts. Those are cut behind lines, into parts of about a
+/// thousand bytes, which are the same for every tokenizer.
+enum class StreamTexts { examples, long_texts };
+
+/// The examples of `stream`, whose rows are `texts` as tokens. losses: of the tokens from number `first` on,
+/// one after the other; earlier ones cost nothing. The loss of a token in two parts is divided by its bytes.
+std::vector<ExampleScore> examples_of_stream(const TokenStore& stream, const std::vector<std::string>& texts,
+                                             StreamTexts kind, const Tokenizer& tokenizer,
+                                             const std::vector<double>& losses, int64_t first);
+
+}  // namespace zoo

@@ -1,0 +1,87 @@
+// The scores of single examples add up to what an evaluation says.
+
+#include <algorithm>
+#include <numbers>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/utils.h>
+
+#include "checkpoints/initial_weights.h"
+#include "tasks/examples.h"
+#include "tasks/task.h"
+#include "tests/support/training.h"
+
+namespace zoo::testing {
+namespace {
+
+struct Case {
+  const char *task, *first_input;
+  size_t n;  // examples
+  std::vector<std::string> overrides = {};
+};
+
+void PrintTo(const Case& one, std::ostream* out) { *out << one.task; }
+
+class ExampleScores : public ::testing::TestWithParam<Case> {
+ protected:
+  void evaluate(const std::vector<std::string>& more = {}) {
+    auto overrides = GetParam().overrides;
+    overrides.insert(overrides.end(), more.begin(), more.end());
+    const auto experiment = world_.experiment(GetParam().task, overrides);
+    const auto task = task_of_new_run(experiment);
+    torch::manual_seed(1);
+    const auto model = initialized_model(experiment, *task);
+    examples_.clear();
+    metrics_ = task->evaluate(*model, Split::valid, {.examples = &examples_});
+    EXPECT_EQ(task->evaluate(*model, Split::valid), metrics_) << "to look at examples changes nothing";
+  }
+
+  TinyWorld world_;
+  std::vector<ExampleScore> examples_;
+  Metrics metrics_;
+};
+
+TEST_P(ExampleScores, AddUpToTheMetrics) {
+  evaluate();
+  ASSERT_EQ(examples_.size(), GetParam().n);
+  EXPECT_THAT(examples_.front().input, ::testing::HasSubstr(GetParam().first_input));
+  double loss = 0, targets = 0, bytes = 0, answers = 0, right = 0;
+  for (const auto& example : examples_) {
+    EXPECT_GT(example.targets, 0) << example.input;
+    loss += example.loss;
+    targets += static_cast<double>(example.targets);
+    bytes += static_cast<double>(example.bytes);
+    answers += static_cast<double>(example.n_answers);
+    right += static_cast<double>(example.n_right);
+  }
+  EXPECT_NEAR(loss / targets, metrics_.at("loss"), 1e-5);
+  if (answers > 0) {
+    EXPECT_NEAR(right / answers, metrics_.at("accuracy"), 1e-9);
+  }
+  if (metrics_.contains("bits_per_byte")) {
+    EXPECT_NEAR(loss / std::numbers::ln2 / bytes, metrics_.at("bits_per_byte"),
+                0.01 * metrics_.at("bits_per_byte"))
+        << "but for the token that is not predicted";
+  }
+  const auto lines = to_json_lines(examples_);
+  EXPECT_EQ(std::ranges::count(lines, '\n'), std::ssize(examples_));
+  EXPECT_THAT(lines, ::testing::StartsWith("{\"input\":"));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    OfTasks, ExampleScores,
+    ::testing::Values(Case{"language_modeling", "sun", 12, {"data.documents=line"}},
+                      Case{"language_modeling", "", 1}, Case{"masked_language_modeling", "", 12},
+                      Case{"text_classification", "", 12},
+                      Case{"text_classification", "", 12, {"model.architecture=encoder_decoder"}},
+                      Case{"text_classification", "", 12, {"task.problem=multi_label"}},
+                      Case{"token_classification", "", 12}, Case{"text_to_text", "", 12},
+                      Case{"image_classification", "picture", 12}, Case{"object_detection", ".png", 12},
+                      Case{"speech_recognition", ".wav", 12}));
+
+}  // namespace
+}  // namespace zoo::testing
