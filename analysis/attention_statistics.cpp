@@ -102,6 +102,18 @@ std::vector<HeadStatistics> head_statistics(const AttentionReport& report) {
   return heads;
 }
 
+std::vector<double> alignment_errors(const AttentionReport& report) {
+  std::vector<double> errors;
+  for (const auto& layer : report.layers) {
+    if (layer.kind != AttentionKind::cross) continue;
+    const auto heads = statistics_of(layer);
+    double sum = 0;
+    for (const auto& head : heads) sum += *head.alignment_error;
+    errors.push_back(sum / static_cast<double>(heads.size()));
+  }
+  return errors;
+}
+
 std::string to_json(const std::vector<HeadStatistics>& heads) {
   auto list = nlohmann::ordered_json::array();
   for (const auto& head : heads) {

@@ -42,6 +42,10 @@ struct HeadStatistics {
 /// One entry per head, in the order of the report's layers.
 std::vector<HeadStatistics> head_statistics(const AttentionReport& report);
 
+/// How far each cross-attention layer is from the diagonal: the mean of its heads' alignment errors, in the
+/// order of the report's layers; empty for a model without cross-attention.
+std::vector<double> alignment_errors(const AttentionReport& report);
+
 /// A JSON list of objects with the names above: kind as "encoder", "decoder" or "cross", numbers rounded to
 /// six digits after the point, absent numbers as null.
 std::string to_json(const std::vector<HeadStatistics>& heads);

@@ -72,9 +72,12 @@ const RAMPS = {
   light: makeRamp(t => oklch(0.972 - 0.652 * t, 0.006 + 0.165 * t ** 0.8, 258)),
   dark: makeRamp(t => oklch(0.255 + 0.675 * t, 0.018 + 0.118 * Math.sin(Math.PI * t ** 1.1), 252)),
 };
-const prefersDark = matchMedia('(prefers-color-scheme: dark)');
-let printing = false;
-export const theme = () => prefersDark.matches && !printing ? 'dark' : 'light';
+
+// What is dark is said once: page.css has both colours of everything, and the attribute data-theme chooses for the reader.
+const THEMES = ['system', 'light', 'dark'], KEY_OF_THEME = 'zoo-theme';
+const prefersDark = matchMedia('(prefers-color-scheme: dark)'), repaints = [];
+let printing = false, wanted = THEMES[0];
+export const theme = () => printing || (wanted === 'system' ? !prefersDark.matches : wanted === 'light') ? 'light' : 'dark';
 /** The colour of a share between 0 and 1. */
 export const colour = share => RAMPS[theme()][Math.round(255 * share)];
 /** A colour for text that is readable on colour(share). */
@@ -85,11 +88,37 @@ export const rampGradient = () =>
 
 export const isPrinting = () => printing;
 /** Calls `repaint` when the theme changes, and before and after printing. */
-export function whenThemeChanges(repaint) {
-  prefersDark.addEventListener('change', repaint);
-  addEventListener('beforeprint', () => { printing = true; repaint(); });
-  addEventListener('afterprint', () => { printing = false; repaint(); });
+export function whenThemeChanges(repaint) { repaints.push(repaint); }
+function repaintAll() { for (const repaint of repaints) repaint(); }
+prefersDark.addEventListener('change', repaintAll);
+for (const [event, is] of [['beforeprint', true], ['afterprint', false]])
+  addEventListener(event, () => {
+    printing = is;
+    document.documentElement.classList.toggle('printing', is);
+    repaintAll();
+  });
+
+/** Puts the button for the theme at the top of the page. The browser remembers a choice where a page may store something. */
+function addThemeButton() {
+  const change = to => {
+    wanted = to;
+    to === 'system' ? delete document.documentElement.dataset.theme : document.documentElement.dataset.theme = to;
+    chooser.textContent = `Colours: ${to}`;
+  };
+  const choose = () => {
+    change(THEMES[(THEMES.indexOf(wanted) + 1) % THEMES.length]);
+    try {
+      wanted === 'system' ? localStorage.removeItem(KEY_OF_THEME) : localStorage.setItem(KEY_OF_THEME, wanted);
+    } catch {}  // nothing may be stored here
+    repaintAll();
+  };
+  const chooser = button('theme', '', choose, {title: 'The colours of the system, light, or dark'});
+  let stored = null;
+  try { stored = localStorage.getItem(KEY_OF_THEME); } catch {}  // nothing is stored here
+  change(THEMES.includes(stored) ? stored : 'system');
+  document.querySelector('header')?.prepend(chooser);
 }
+addThemeButton();
 
 // ---- Scrolling ------------------------------------------------------------------------------------------------------
 

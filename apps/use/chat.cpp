@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "apps/console/interrupts.h"
 #include "apps/console/prompt_lines.h"
 #include "apps/console/show_error.h"
 #include "base/error.h"
@@ -62,15 +63,17 @@ TokenIds Chat::prompt(std::string message) const {
   return ids;
 }
 
-void Chat::answer(std::string message, uint64_t number) {
+void Chat::answer(std::string message, uint64_t number, const std::function<bool()>& is_interrupted) {
   const auto ids = prompt(message);
   std::string text;
   for (const auto& piece : generator_.stream(ids, generation_, Draw{.prompt = number, .sample = 0})) {
     std::cout << piece << std::flush;
     text += piece;
+    if (is_interrupted()) break;
   }
   std::cout << '\n' << std::flush;
   if (!std::cout) throw SystemError("cannot write to standard output");
+  if (text.empty() && is_interrupted()) return;
   messages_.push_back(message_of("user", std::move(message)));
   messages_.push_back(message_of("assistant", std::move(text)));
 }
@@ -83,7 +86,9 @@ Generation Chat::answer_at_once(std::string message) {
 }
 
 void converse_with(Chat& chat, size_t most_bytes) {
-  std::cerr << "Type a message and press Enter; /clear begins again, /exit or Ctrl-D ends.\n";
+  std::cerr << "Type a message and press Enter; Ctrl-C ends an answer, /clear begins again, /exit or Ctrl-D "
+               "ends.\n";
+  const Interrupts interrupts;
   LineReader reader(std::cin, most_bytes);
   for (uint64_t number = 0;;) {
     std::cerr << "> ";
@@ -95,7 +100,8 @@ void converse_with(Chat& chat, size_t most_bytes) {
       continue;
     }
     try {
-      chat.answer(std::move(*line), number++);
+      const Interrupts::Answer answer(interrupts);
+      chat.answer(std::move(*line), number++, [&] { return answer.is_interrupted(); });
     } catch (const DataError& error) {
       show_error(error.what());
     }

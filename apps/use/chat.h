@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -27,9 +28,12 @@ class Chat {
   /// Does not own its arguments.
   Chat(const Run& run, const GenerationConfig& generation, const ChatOptions& options);
 
-  /// Answers a message of the user, to standard output as it is written, and keeps both. Throws DataError,
-  /// and then keeps neither.
-  void answer(std::string message, uint64_t number);
+  /// Answers a message of the user, to standard output as it is written, and keeps both. `is_interrupted` is
+  /// asked after each piece: if it says so, the answer ends there; one without a text is not kept, nor is its
+  /// message. Throws DataError, and then keeps neither.
+  void answer(
+      std::string message, uint64_t number,
+      const std::function<bool()>& is_interrupted = [] { return false; });
   /// The same without writing.
   Generation answer_at_once(std::string message);
   /// Begins again, with the system prompt.
@@ -47,7 +51,7 @@ class Chat {
   nlohmann::ordered_json messages_;
 };
 
-/// A conversation on a terminal, until /exit or Ctrl-D.
+/// A conversation on a terminal, until /exit or Ctrl-D. Ctrl-C ends an answer (Interrupts).
 void converse_with(Chat& chat, size_t most_bytes);
 
 }  // namespace zoo

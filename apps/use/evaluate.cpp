@@ -6,6 +6,7 @@
 #include <iostream>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -56,20 +57,24 @@ struct Evaluation {
   const char* group = "class";             // what those are
 };
 
-/// One row for each class or speaker (`group`), with its metrics.
+/// One row for each class or speaker (`group`), with its metrics; one may lack some that others have.
 std::string classes_text(const std::vector<ClassMetrics>& classes, const char* group) {
   constexpr size_t most_letters = 24, width = 10;
   if (classes.empty()) return {};
-  const auto cell = [](const std::string& name, double value) {
-    if (value < 0) return std::string("-");
-    return is_count(name) ? fmt::format("{:.0f}", value) : fmt::format("{:.4f}", value);
+  std::set<std::string> names;
+  for (const auto& each : classes)
+    for (const auto& [name, value] : each.metrics) names.insert(name);
+  const auto cell = [](const std::string& name, const Metrics& metrics) {
+    const auto found = metrics.find(name);
+    if (found == metrics.end()) return std::string("–");
+    return is_count(name) ? fmt::format("{:.0f}", found->second) : fmt::format("{:.4f}", found->second);
   };
   std::string text = fmt::format("\n{:<{}}", group, most_letters);
-  for (const auto& [name, value] : classes.front().metrics) text += fmt::format("{:>{}}", name, width + 2);
+  for (const auto& name : names) text += fmt::format("{:>{}}", name, width + 2);
   text += '\n';
   for (const auto& [label, metrics] : classes) {
     text += fmt::format("{:<{}}", excerpt(label, most_letters - 1), most_letters);
-    for (const auto& [name, value] : metrics) text += fmt::format("{:>{}}", cell(name, value), width + 2);
+    for (const auto& name : names) text += fmt::format("{:>{}}", cell(name, metrics), width + 2);
     text += '\n';
   }
   return text;

@@ -3,14 +3,9 @@
 import {button, count, el, set} from '../page.js';
 import {events} from './api.js';
 import {Announcer, field, ModelChoice, Runner, Sampling, textArea} from './forms.js';
+import {said} from './said.js';
 
 const NAMES = {user: 'You', assistant: 'Model', system: 'System'};
-
-/** The text of an answer: what is between ``` is code. */
-function shown(text) {
-  return text.split(/^```[^\n]*\n?/m).map(
-      (part, i) => i % 2 ? el('pre', '', part) : part.trim() ? el('p', '', part.trim()) : '');
-}
 
 export class ChatView {
   #form = el('form', 'card form'); #choice; #system; #sampling; #runner; #changed; #announcer = new Announcer();
@@ -44,7 +39,7 @@ export class ChatView {
   }
 
   #add(role, content) {
-    const text = el('div', 'said', ...shown(content)), node = el('li', `message ${role}`, el('p', 'who', NAMES[role]), text);
+    const text = el('div', 'said', ...said(content)), node = el('li', `message ${role}`, el('p', 'who', NAMES[role]), text);
     this.#log.append(node);
     this.#messages.push({role, content, node, text});
     return this.#messages.at(-1);
@@ -76,7 +71,7 @@ export class ChatView {
         end = choice?.finish_reason ?? end;
         if (!choice?.delta?.content) continue;
         answer.content += choice.delta.content;
-        answer.text.replaceChildren(...shown(answer.content));
+        answer.text.replaceChildren(...said(answer.content));
         this.#announcer.add(choice.delta.content);
         this.#keepEndInSight();
       }
@@ -129,6 +124,12 @@ export class ChatView {
     for (const [role, content] of messagesIn(values.get('messages')))
       this.#add(role === 'u' ? 'user' : 'assistant', content);
     this.#again.hidden = this.#messages.at(-1)?.role !== 'assistant';
+    if (this.#messages.length) this.#changed();
+  }
+  /** Sends the message of an example. */
+  begin(values) {
+    this.#message.value = values.get('message');
+    this.#form.requestSubmit();
   }
 }
 

@@ -27,15 +27,16 @@ export function textArea(rows, values) {
 export const integer = (value, values) => set(el('input'), {type: 'number', min: 0, step: 1, value, ...values});
 
 const sizes = [[1e9, 'B'], [1e6, 'M'], [1e3, 'K']];
-function parametersText(n) {
+/** A number of parameters: "10.8M". */
+export function parametersText(n) {
   const [unit, letter] = sizes.find(([size]) => n >= size) ?? [1, ''];
-  return `${n >= 100 * unit || unit === 1 ? Math.round(n / unit) : (n / unit).toFixed(1)}${letter} parameters`;
+  return `${n >= 100 * unit || unit === 1 ? Math.round(n / unit) : (n / unit).toFixed(1)}${letter}`;
 }
 
 /** What the server says of a model: its family, its size, how much it reads. */
 function factsOf({zoo}) {
   const reads = zoo.max_length && !zoo.can.includes('predict_image') ? `up to ${zoo.max_length} tokens` : '';
-  return [zoo.family, zoo.parameters && parametersText(zoo.parameters), reads].filter(Boolean).join(' · ');
+  return [zoo.family, zoo.parameters && `${parametersText(zoo.parameters)} parameters`, reads].filter(Boolean).join(' · ');
 }
 
 /** The choice among models, with the facts of the chosen one under it. */

@@ -1,6 +1,7 @@
 // Picture: the classes of a picture or the objects in it, and where the model looked.
 
 import {largest} from '../heat_map.js';
+import {placeLabels} from '../label_places.js';
 import {el, option, roomInside, set, whenThemeChanges} from '../page.js';
 import {percent, PictureView} from '../picture_view.js';
 import {predictionBar} from '../prediction_bar.js';
@@ -19,6 +20,15 @@ const dataUri = file => new Promise((done, fail) => {
   reader.readAsDataURL(file);
 });
 
+/** The pointer or the focus on the line of an object, on its box, or the pointer on its label marks all three. */
+function markTogether([bar, box, label]) {
+  const nodes = [bar, box, label], mark = is => () => nodes.forEach(each => each.classList.toggle('on', is));
+  for (const node of [bar, box]) node.tabIndex = 0;
+  for (const node of nodes)
+    for (const [event, is] of [['pointerenter', true], ['focus', true], ['pointerleave', false], ['blur', false]])
+      node.addEventListener(event, mark(is));
+}
+
 export class ImageView {
   #form = el('form', 'card form'); #choice; #file; #runner; #changed; #uri = ''; #image = new Image();
   #least = set(el('input'), {type: 'range', min: 0, max: 1, step: 0.05, value: 0.5, name: 'least'});
@@ -36,6 +46,7 @@ export class ImageView {
     this.#drop.append(field('Picture', this.#file, 'PNG, JPEG or WebP. Drop one here, or paste one.'));
     this.#runner = new Runner(this.#form, 'Look', signal => this.#run(signal));
     this.#form.append(this.#choice.node, this.#drop, field('Least score of an object', this.#least), this.#runner.node);
+    this.#least.parentElement.hidden = true;
     this.#looked = new WhereItLooked(() => this.#changed());
     this.node = el('div', 'view', this.#form, el('div', 'results beside', this.#said, this.#looked.node));
     this.#least.addEventListener('input', () => { this.#changed(); this.#showPrediction(); });
@@ -94,25 +105,24 @@ export class ImageView {
     }
     const found = (objects ?? []).filter(({score}) => score >= Number(this.#least.value)).sort((a, b) => b.score - a.score);
     const boxes = found.map(({label, score, box}) => this.#boxOf(label, score, box));
-    this.#picture.replaceChildren(this.#image, ...boxes);
+    const tags = found.map(({label, score}) => set(el('span', 'label', `${label} ${score.toFixed(2)}`), {'aria-hidden': true}));
+    this.#picture.replaceChildren(this.#image, ...boxes, ...tags);
     this.#fit();
     const likeliest = objects ? found.map(({label, score}) => ({label, probability: score})) : labels.slice(0, MOST_LABELS);
     const bars = likeliest.map(({label, probability}) => predictionBar({token: label, probability}));
     const none = el('li', 'quiet', 'No object has this score.');
-    bars.forEach((bar, i) => {
-      bar.addEventListener('pointerenter', () => boxes[i]?.classList.add('on'));
-      bar.addEventListener('pointerleave', () => boxes[i]?.classList.remove('on'));
-    });
+    boxes.forEach((box, i) => markTogether([bars[i], box, tags[i]]));
     this.#answers.replaceChildren(...bars.length ? bars : [none]);
     this.#image.alt = bars.length ? `The picture: ${(found[0] ?? labels[0]).label}` : 'The picture';
   }
 
   #boxOf(label, score, [x, y, width, height]) {
     const {naturalWidth, naturalHeight} = this.#image;
-    const node = el('div', 'mark object box', el('span', '', `${label} ${score.toFixed(2)}`));
+    const node = set(el('div', 'mark object box'), {role: 'img', 'aria-label': `${label} ${score.toFixed(2)}`});
     const share = (value, whole) => `${100 * value / whole}%`;
     Object.assign(node.style, {left: share(x, naturalWidth), top: share(y, naturalHeight),
-                               width: share(width, naturalWidth), height: share(height, naturalHeight)});
+                               width: share(width, naturalWidth), height: share(height, naturalHeight),
+                               zIndex: Math.round(1000 * (1 - width * height / (naturalWidth * naturalHeight)))});
     return node;
   }
 
@@ -123,6 +133,17 @@ export class ImageView {
     const width = Math.min(room, Math.max(naturalWidth, 280), 480 * naturalWidth / naturalHeight);
     this.#image.style.width = `${width}px`;
     this.#image.style.imageRendering = width > 3 * naturalWidth ? 'pixelated' : 'auto';
+    this.#placeLabels();
+  }
+
+  #placeLabels() {
+    const within = selector => [...this.#picture.querySelectorAll(selector)], boxes = within('.box'), labels = within('.label');
+    const sizes = labels.map(({offsetWidth: width, offsetHeight: height}, i) => {
+      const {offsetLeft: left, offsetTop: top, offsetWidth, offsetHeight} = boxes[i];
+      return {width, height, box: {left, top, width: offsetWidth, height: offsetHeight}};
+    });
+    placeLabels(sizes, {width: this.#picture.clientWidth, height: this.#picture.clientHeight}).forEach(({left, top}, i) =>
+        Object.assign(labels[i].style, {left: `${left}px`, top: `${top}px`}));
   }
 
   get address() {

@@ -4,6 +4,7 @@ import {$, count, el, set} from '../page.js';
 import {addressOf, readAddress, setAddress} from './address.js';
 import {get} from './api.js';
 import {AttentionView} from './attention_view.js';
+import {Beginning} from './beginning.js';
 import {ChatView} from './chat_view.js';
 import {ClassifyView} from './classify_view.js';
 import {FillView} from './fill_view.js';
@@ -37,12 +38,29 @@ function missing(view) {
   return `This view needs ${view.need}. zoo serve was started without ${absent}: zoo serve RUN… takes several models.`;
 }
 
+/** A view with its first screen, which goes when the view has something to show. */
+function begun(definition) {
+  const {name, make: View} = definition, usable = modelsFor(definition);
+  let beginning = null;
+  const view = new View(usable, () => {
+    beginning?.node.remove();
+    if (shown === view) changed(name, view);
+  });
+  beginning = new Beginning(name, view, usable, linksFor);
+  const results = view.node.querySelector('.results');
+  results ? results.prepend(beginning.node) : view.node.append(beginning.node);
+  return view;
+}
+
+/** Links to the views that a model can be used in. */
+const linksFor = model => VIEWS.filter(view => modelsFor(view).includes(model) && !missing(view)).map(({name, title}) =>
+    set(el('a', '', title), {href: addressOf(name, [['model', model.id]])}));
+
 function viewOf(definition) {
-  const {name, make: View, title} = definition;
+  const {name, title} = definition;
   if (!opened.has(name)) {
     const problem = missing(definition);
-    const view = problem ? {node: el('p', 'card quiet', problem), address: [], restore() {}}
-                         : new View(modelsFor(definition), () => { if (shown === view) changed(name, view); });
+    const view = problem ? {node: el('p', 'card quiet', problem), address: [], restore() {}} : begun(definition);
     view.node.prepend(set(el('h1', 'heard', title), {tabIndex: -1}));
     $('main').append(view.node);
     opened.set(name, view);

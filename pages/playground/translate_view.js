@@ -46,17 +46,16 @@ export class TranslateView extends FormView {
     return card;
   }
 
-  #addAlignment(card, {source, target, weights, layer}) {
+  #addAlignment(card, {source, target, weights, layer, alignment_errors: errors}) {
     const readout = set(el('p', 'readout'), {'aria-live': 'polite'}), lines = el('div', 'lines');
     const plot = set(el('div', 'plot'), {tabIndex: 0, role: 'application', 'aria-roledescription': 'heat map',
                                          'aria-label': 'Alignment. Arrow keys move from weight to weight.'});
     const values = weights.flat().map(weight => Math.round(weight * MOST)), isHidden = () => false;
     const top = Math.max(1, largest(values));
     const view = {values, rows: target, columns: source, isHidden, top, titles: ['Written', 'Source']};
-    const where = layer === undefined ? 'The mean over the heads of one layer' : `The mean over the heads of layer ${layer}`;
+    const note = el('p', 'quiet', ...whichLayer(layer, errors), ': from each token that is written to the tokens of the source.');
     const numbers = el('details', '', el('summary', '', 'This alignment as a table of numbers'),
                        el('div', 'scroll', numbersTable(view, 'Rows: written tokens. Columns: source tokens.')));
-    const note = el('p', 'quiet', `${where}: from each token that is written to the tokens of the source.`);
     card.append(el('h3', '', 'Where the model looked'), note, readout, lines, plot, numbers);
     showScrolling(lines, 'Lines of the alignment');
     showScrolling(plot, '');
@@ -71,4 +70,15 @@ export class TranslateView extends FormView {
       else heatMap.show(view, room);
     });
   }
+}
+
+/** What the weights are of, and why of this layer: the tooltip has the numbers by which the server chose it. */
+function whichLayer(layer, errors) {
+  if (layer === undefined) return ['The mean over the heads of one layer'];
+  const text = `The mean over the heads of layer ${layer}`;
+  if (!(errors?.length > 1)) return [text];
+  const each = errors.map((error, i) => `layer ${i}: ${error.toFixed(3)}`).join(', ');
+  const why = 'Its weights are nearest to the diagonal, where both texts run in step. Their mean distance from it, as a share ' +
+              `of the source’s length: ${each}.`;
+  return [`${text}, `, set(el('abbr', '', `the best aligned of ${errors.length}`), {title: why, tabIndex: 0})];
 }

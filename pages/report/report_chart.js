@@ -1,6 +1,6 @@
 // Charts: axes, marks and labels in SVG. The style sheet sets the colours for light, dark and print.
 
-import {el, set} from '../page.js';
+import {el, isPrinting, set} from '../page.js';
 import {isNumber, metricFactor, withDigits} from './report_base.js';
 import {measure} from './report_labels.js';
 import {lookOf} from './report_looks.js';
@@ -208,13 +208,13 @@ export function uprightInterval({y: {at, domain}, box: {top, bottom}}, x, low, h
   return `M${px(x)},${px(within(high))}V${px(within(low))}${above}${below}`;
 }
 
+/** The height of a chart in a narrow host and in a wide one. On paper charts are flat: a report is a few pages. */
+export const chartHeight = (host, narrow, wide) => isPrinting() ? 215 : host.clientWidth < 560 ? narrow : wide;
+
 /** The charts, which are drawn anew for paper. */
 const drawings = [];
 for (const event of ['beforeprint', 'afterprint'])
-  addEventListener(event, () => {
-    document.documentElement.classList.toggle('printing', event === 'beforeprint');
-    for (const {host, draw} of drawings) if (host.clientWidth) draw();
-  });
+  addEventListener(event, () => { for (const {host, draw} of drawings) if (host.clientWidth) draw(); });
 
 /** Calls `draw` when `host` becomes visible, when its width changes, and for printing. */
 export function whenWidthChanges(host, draw) {

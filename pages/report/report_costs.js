@@ -1,9 +1,9 @@
 // Quality and cost: the metric with its interval, the metric against cost, cost against length.
 
-import {count, data, el, headCell, set} from '../page.js';
+import {count, data, el, headCell, isPrinting, set} from '../page.js';
 import {betterSide, choice, duration, halfWidth, isNumber, lengthTick, lowerIsBetter, metric, metricLabel, metricText,
         runs, si, siTick, sum} from './report_base.js';
-import {extent, linePath, makeChart, mark, px, robustExtent, runName, svg, tickMetric, uprightInterval, walkable,
+import {chartHeight, extent, linePath, makeChart, mark, px, robustExtent, runName, svg, tickMetric, uprightInterval, walkable,
         whenRunsOrWidthChange} from './report_chart.js';
 import {saveButtons} from './report_export.js';
 import {MANY} from './report_factors.js';
@@ -45,7 +45,7 @@ export function buildQuality(section) {
     const list = selection.visible(), width = host.clientWidth, narrow = width < 560;
     if (!list.length) return host.replaceChildren(el('p', 'quiet', 'No run matches.'));
     const room = width * (narrow ? 0.36 : width < 900 ? 0.34 : 0.26), rows = qualityRows(list, room - 8);
-    const rowHeight = rows.length > 24 ? 19 : rows.length > 12 ? 24 : 32, height = rows.length * rowHeight + 26 + 46;
+    const rowHeight = rows.length > 24 || isPrinting() ? 19 : rows.length > 12 ? 24 : 32, height = rows.length * rowHeight + 26 + 46;
     const widths = rows.map(({text, heading}) => text ? measure(text, 13) * 1.05 : measure(heading, 13) * 1.1 - 20);
     const names = Math.min(room, Math.max(...widths) + 8);
     const right = narrow ? 10 : Math.max(...list.map(run => measure(finalText(run), 12.5))) + 22;
@@ -164,7 +164,7 @@ export function buildCost(section) {
     }
     const chart = makeChart(host, {
       x: {...x, label: cost.label, tick: siTick},
-      y: {...y, label: metricLabel, tick: tickMetric}, height: host.clientWidth < 560 ? 300 : 360,
+      y: {...y, label: metricLabel, tick: tickMetric}, height: chartHeight(host, 300, 360),
       name: `${metric.label} against ${cost.label}. The arrow keys go from run to run.`,
     });
     for (const point of points) Object.assign(point, {px: chart.x.at(point.x), py: chart.y.at(point.y)});
@@ -339,7 +339,7 @@ export function buildScaling(section) {
     if (!host.clientWidth) return;  // drawn when it becomes visible
     const marks = [...new Set(all.map(point => point.x))].sort((a, b) => a - b);
     const chart = makeChart(host, {x: {...x, label: 'tokens (n)', tick: lengthTick, marks}, y: {...y, label, tick},
-                                   height: 240, name: `${label} of ${part} against the length of the input`});
+                                   height: isPrinting() ? 165 : 240, name: `${label} of ${part} against the length of the input`});
     const {x: n0, y: v0} = lines[0].points[0];
     for (const power of [1, 2])
       chart.field.append(svg('path', {class: 'guide', d: linePath([x.low, x.high].map(n =>

@@ -3,7 +3,7 @@
 import {button, el} from '../page.js';
 import {choice, duration, isNumber, metric, metricLabel, metricNumber, metricText, runs, si, siTick, sum,
         unit} from './report_base.js';
-import {extent, mark, px, robustExtent, runName, svg, tickMetric, tickNumber, walkable,
+import {chartHeight, extent, mark, px, robustExtent, runName, svg, tickMetric, tickNumber, walkable,
         whenRunsOrWidthChange} from './report_chart.js';
 import {saveButtons} from './report_export.js';
 import {MANY} from './report_factors.js';
@@ -250,7 +250,7 @@ export function buildCurves(section) {
     const named = lines.map(line => ({...line, end: line.points.findLast(point => point.x <= x.high)}));
     const charts = drawPanels(host, {
       lines: named, x: {...x, label: xKind.label, tick: xKind.tick}, y: {...y, label: yKind.label, tick: yKind.tick},
-      height: host.clientWidth < 560 ? 320 : 400, draw: drawCurves,
+      height: chartHeight(host, 320, 400), draw: drawCurves,
       name: `${yKind.label} against ${xKind.label}. The arrow keys walk along the curves, + and − zoom.`,
     });
     for (const entry of charts) {

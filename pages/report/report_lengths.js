@@ -2,7 +2,7 @@
 
 import {el} from '../page.js';
 import {betterSide, isNumber, lengthTick, metric, metricLabel, metricText, runs} from './report_base.js';
-import {extent, px, robustExtent, runName, svg, tickMetric, walkable, whenRunsOrWidthChange} from './report_chart.js';
+import {chartHeight, extent, px, robustExtent, runName, svg, tickMetric, walkable, whenRunsOrWidthChange} from './report_chart.js';
 import {saveButtons} from './report_export.js';
 import {chartHost, drawMarkedLines, drawPanels} from './report_lines.js';
 import {lookOf} from './report_looks.js';
@@ -37,7 +37,7 @@ export function buildLengths(section) {
     }
     const charts = drawPanels(host, {
       lines, x: {...x, label: 'tokens in a text', tick: lengthTick, marks: lengths},
-      y: {...y, label: metricLabel, tick: tickMetric}, height: host.clientWidth < 560 ? 300 : 340,
+      y: {...y, label: metricLabel, tick: tickMetric}, height: chartHeight(host, 300, 340),
       name: `${title()}. The arrow keys go from length to length.`,
       draw(chart, own) {
         if (trained.size === 1) {

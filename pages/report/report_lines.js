@@ -1,6 +1,6 @@
 // Charts of lines: one chart, or one panel for each part of a grid, with names at the ends of the lines.
 
-import {el, set} from '../page.js';
+import {el, isPrinting, set} from '../page.js';
 import {isNumber} from './report_base.js';
 import {linePath, makeChart, mark, px, spreadLabels, svg, uprightInterval} from './report_chart.js';
 import {measure, shortLabels} from './report_labels.js';
@@ -95,7 +95,7 @@ export function drawPanels(host, {lines, x, y, height, name, draw, panels = pane
   host.replaceChildren(el('div', 'multiples', ...boxes.map(({figure}) => figure)));
   return boxes.map(({box, title}, i) => {
     const own = lines.filter(({run}) => panels[i].runs.includes(run));
-    const chart = makeChart(box, {x, y, height: Math.min(height, 300), name: `${title}: ${name}`});
+    const chart = makeChart(box, {x, y, height: Math.min(height, isPrinting() ? 165 : 300), name: `${title}: ${name}`});
     draw(chart, own);
     return {chart, lines: own};
   });

@@ -2,7 +2,7 @@
 
 import {data, el, sortableTable} from '../page.js';
 import {isNumber, pValue, runs, siTick} from './report_base.js';
-import {extent, whenRunsOrWidthChange} from './report_chart.js';
+import {chartHeight, extent, whenRunsOrWidthChange} from './report_chart.js';
 import {saveButtons} from './report_export.js';
 import {drawMarkedLines, drawPanels} from './report_lines.js';
 import {lookOf} from './report_looks.js';
@@ -32,7 +32,7 @@ export function buildSizes(section) {
   };
   function draw() {
     drawPanels(host, {
-      lines: fit.variants.map(lineOf), panels: [{title: ''}], height: host.clientWidth < 560 ? 300 : 360,
+      lines: fit.variants.map(lineOf), panels: [{title: ''}], height: chartHeight(host, 300, 360),
       x: {...extent(fit.points.map(({flops}) => flops), {log: true, air: 0.05}), label: 'FLOPs of the training', tick: siTick},
       y: {...extent(fit.points.map(({loss}) => loss), {log: true, air: 0.08}), label: fit.loss,
           tick: value => value.toPrecision(3)},

@@ -2,7 +2,7 @@
 
 import {data, el, sortableTable} from '../page.js';
 import {duration, isNumber, metric, metricLabel, metricNumber, runs, si, THIN, withDigits} from './report_base.js';
-import {extent, robustExtent, tickMetric, whenRunsOrWidthChange} from './report_chart.js';
+import {chartHeight, extent, robustExtent, tickMetric, whenRunsOrWidthChange} from './report_chart.js';
 import {saveButtons} from './report_export.js';
 import {drawMarkedLines, drawPanels} from './report_lines.js';
 import {lookOf} from './report_looks.js';
@@ -65,7 +65,7 @@ function tuningChart(section, variants, names) {
     if (!y) return host.replaceChildren(el('p', 'quiet', 'None of the runs shown was tuned.'));
     drawPanels(host, {
       lines, x: {...extent(values, {log: true, air: 0.03}), label: key, marks: values, tick: value => String(value)},
-      y: {...y, label: metricLabel, tick: tickMetric}, height: host.clientWidth < 560 ? 280 : 320,
+      y: {...y, label: metricLabel, tick: tickMetric}, height: chartHeight(host, 280, 320),
       name: `${title()}; the chosen value has a ring.`,
       draw: drawMarkedLines,
     });

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "analysis/attention_maps.h"
+#include "analysis/attention_statistics.h"
 #include "analysis/image_attention.h"
 #include "base/error.h"
 #include "serving/api/api_error.h"
@@ -120,21 +121,24 @@ struct TranslateCall {
   bool has_alignment = false;
 };
 
-/// The attention of the last layer but one to the source, the mean of its heads: of all layers it is nearest
-/// to an alignment of words (Garg et al. 2019). Null for a model without such attention.
+/// The attention of one layer to the source, the mean of its heads: of the layer whose weights are nearest to
+/// the diagonal, the first one of several. Where trained, that layer is nearest to an alignment of words; in
+/// six layers it is mostly the last but one (Garg et al. 2019). Entropy would not tell it from a layer that
+/// looks at the end of the source alone. Null for a model without such attention.
 Json alignment_json(const ServedModel& model, const std::string& text, const std::string& answer) {
   if (answer.empty()) return nullptr;
   const auto report = attention_report(model.run(), text, answer);
-  std::vector<const AttentionLayer*> cross;
-  for (const auto& layer : report.layers) {
-    if (layer.kind == AttentionKind::cross) cross.push_back(&layer);
-  }
-  if (cross.empty()) return nullptr;
-  const auto& layer = *cross[cross.size() > 1 ? cross.size() - 2 : 0];
+  const auto errors = alignment_errors(report);
+  if (errors.empty()) return nullptr;
+  const auto best = std::ranges::min_element(errors) - errors.begin();
+  const auto layer = std::ranges::find_if(report.layers, [best](const AttentionLayer& each) {
+    return each.kind == AttentionKind::cross && each.layer == best;
+  });
   return {{"source", report.source_tokens},
           {"target", report.target_next},
-          {"layer", layer.layer},
-          {"weights", weights_json(layer.weights.mean(0))}};
+          {"layer", best},
+          {"alignment_errors", errors},
+          {"weights", weights_json(layer->weights.mean(0))}};
 }
 
 GenerationConfig options_of(const ServedModel& model, const TranslateCall& call) {

@@ -173,18 +173,24 @@ class FoundObjects {
   torch::Tensor is_seen_;  // (N) double: 1 or 0
 };
 
+/// The precisions, without those of sizes of which there is no object.
+template <class Measured>
+Metrics precisions(const Measured& measured) {
+  Metrics metrics{
+      {"map", measured.precision}, {"map_50", measured.precision_50}, {"map_75", measured.precision_75}};
+  for (const auto& [name, precision] :
+       {std::pair("map_small", measured.precision_small), std::pair("map_medium", measured.precision_medium),
+        std::pair("map_large", measured.precision_large)}) {
+    if (precision >= 0) metrics[name] = precision;
+  }
+  return metrics;
+}
+
 std::vector<ClassMetrics> class_metrics(const DetectionMetrics& measured,
                                         const std::vector<std::string>& labels) {
   std::vector<ClassMetrics> classes;
-  for (const auto& of : measured.categories) {
-    classes.push_back({.label = labels.at(static_cast<size_t>(of.category)),
-                       .metrics = {{"map", of.precision},
-                                   {"map_50", of.precision_50},
-                                   {"map_75", of.precision_75},
-                                   {"map_small", of.precision_small},
-                                   {"map_medium", of.precision_medium},
-                                   {"map_large", of.precision_large}}});
-  }
+  for (const auto& of : measured.categories)
+    classes.push_back({.label = labels.at(static_cast<size_t>(of.category)), .metrics = precisions(of)});
   return classes;
 }
 
@@ -248,17 +254,13 @@ Metrics ObjectDetection::evaluate(Model& model, Split split, const EvaluationOpt
   const auto measured = found.measure(*pictures(split), options);
   if (options.classes) *options.classes = class_metrics(measured, labels());
   const double n_pictures = sums[1].item<double>();
-  return {{"loss", sums[0].item<double>() / n_pictures},
-          {"map", measured.precision},
-          {"map_50", measured.precision_50},
-          {"map_75", measured.precision_75},
-          {"map_small", measured.precision_small},
-          {"map_medium", measured.precision_medium},
-          {"map_large", measured.precision_large},
-          {"recall_1", measured.recall_1},
-          {"recall_10", measured.recall_10},
-          {"recall_100", measured.recall_100},
-          {"images", n_pictures}};
+  auto metrics = precisions(measured);
+  metrics.insert({{"loss", sums[0].item<double>() / n_pictures},
+                  {"recall_1", measured.recall_1},
+                  {"recall_10", measured.recall_10},
+                  {"recall_100", measured.recall_100},
+                  {"images", n_pictures}});
+  return metrics;
 }
 
 /// The objects of the first row.

@@ -90,6 +90,27 @@ TEST(HeadStatistics, TellAnAlignmentFromItsMirrorImage) {
   EXPECT_THAT(of_one_head(AttentionKind::cross, torch::eye(4)).alignment_error, Optional(0.0));
 }
 
+// Of three layers only the second one has its weights on the diagonal. The third has less entropy: it looks
+// at the end.
+TEST(AlignmentErrors, AreThoseOfTheCrossAttentionLayers) {
+  constexpr int64_t n = 6;
+  const auto even = torch::full({2, n, n}, 1.0F / n),
+             diagonal = 0.9F * torch::eye(n).repeat({2, 1, 1}) + 0.1F * even;
+  auto end = torch::zeros({2, n, n});
+  end.select(2, n - 1).fill_(1);
+  AttentionReport report;
+  EXPECT_TRUE(alignment_errors(report).empty());
+  report.layers = {{AttentionKind::encoder, 0, torch::eye(n).repeat({2, 1, 1})},
+                   {AttentionKind::cross, 0, even},
+                   {AttentionKind::cross, 1, diagonal},
+                   {AttentionKind::cross, 2, end}};
+  const auto errors = alignment_errors(report);
+  ASSERT_EQ(errors.size(), 3U);
+  EXPECT_NEAR(errors[0], (n * n - 1) / (3.0 * n * n), 1e-6);
+  EXPECT_NEAR(errors[1], 0.1 * errors[0], 1e-6);
+  EXPECT_NEAR(errors[2], (n - 1) / (2.0 * n), 1e-6);  // the mean of (n − 1 − t) / n
+}
+
 TEST(HeadStatistics, OfOneTokenHaveNoTokenBefore) {
   const auto head = of_one_head(AttentionKind::decoder, torch::ones({1, 1}));
   EXPECT_FALSE(head.previous);

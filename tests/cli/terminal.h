@@ -70,6 +70,14 @@ class TerminalSession {
     return shown_.substr(begin, seen_ - begin);
   }
 
+  /// Waits until the screen shows `n` bytes after what was waited for before.
+  void wait_for_bytes(size_t n) {
+    while (shown_.size() < seen_ + n && read_some()) {
+    }
+    EXPECT_GE(shown_.size(), seen_ + n) << "the screen shows: " << shown_;
+    seen_ += n;
+  }
+
   /// Waits for the end. Outcome::out is everything that was shown.
   Outcome finish() {
     while (read_some()) {

@@ -328,7 +328,8 @@ def check_chat(page, server):
     said = texts(page, ".said")
     check(said[0] == "Hello <b>there</b>", f"the message is {said[0]!r}")
     check(MARKUP in said[1] and "system: Be brief." in said[1] and "```" not in said[1], f"the answer is {said[1]!r}")
-    check(texts(page, ".said pre")[0].startswith("code "), "code has no place of its own")
+    check(texts(page, ".said pre")[0] in [f"code {i}\n    `{MARKUP}`" for i in (0, 1)], f"the code is {texts(page, '.said pre')}")
+    check(texts(page, ".said p code") == [f"a {MARKUP}", "b`c"], f"code in the text is {texts(page, '.said p code')}")
     body = last(server, "/v1/chat/completions")
     check(
         body["messages"] == [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello <b>there</b>"}],
@@ -392,6 +393,11 @@ def check_translate(page, server):
         f"it asked {body}",
     )
     check(texts(page, ".answer") == ["EIN HUND IM SCHNEE", "DAS HAUS IST ALT"], f"it shows {texts(page, '.answer')}")
+    why = page.run(f"(({{textContent, title}}) => [textContent, title])({VIEW}.querySelector('abbr'))")
+    check(
+        why[0] == "the best aligned of 2" and "layer 0: 0.300, layer 1: 0.125" in why[1] and any("of layer 1, the" in text for text in texts(page, ".result p")),
+        f"the layer is explained by {why}",
+    )
     sides = page.run(
         f"[...{VIEW}.querySelector('.lines').querySelectorAll('.side')].map(side => [...side.children].map(end => end.textContent))"
     )
@@ -471,7 +477,7 @@ def check_picture(page, server):
     check_dropped_pictures(page, server)
     open_view(page, server, "picture", SAMPLES["picture"])
     page.wait_for(
-        f"{VIEW}.querySelectorAll('.box').length === 2 && {VIEW}.querySelector('[name=from]').checkVisibility()", "objects"
+        f"{VIEW}.querySelectorAll('.box').length === 4 && {VIEW}.querySelector('[name=from]').checkVisibility()", "objects"
     )
     box, image = page.run(f"""[{VIEW}.querySelector('.box'), {VIEW}.querySelector('img')].map(node => {{
         const {{x, y, width, height}} = node.getBoundingClientRect();
@@ -483,9 +489,39 @@ def check_picture(page, server):
         page.run(f"{VIEW}.querySelector('[name=from]').selectedOptions[0].text").startswith("query 1"),
         "the object does not look",
     )
+    check_labels_of_boxes(page)
     page.run(f"{VIEW}.querySelector('[name=least]').value = '0.5'")
     page.run(f"{VIEW}.querySelector('[name=least]').dispatchEvent(new Event('input'))")
-    check(texts(page, ".box") == ["Sneaker 0.93"], f"the objects are {texts(page, '.box')}")
+    check(texts(page, ".label") == ["Sneaker 0.93"], f"the objects are {texts(page, '.label')}")
+
+
+def check_labels_of_boxes(page):
+    """No label covers another one, all are on the picture, and the pointer or the focus on a box or on its line marks both."""
+    stage, *labels = page.run(f"""[{VIEW}.querySelector('.stage.plain'), ...{VIEW}.querySelectorAll('.label')].map(node => {{
+        const {{left, top, right, bottom}} = node.getBoundingClientRect();
+        return [left, top, right, bottom];
+    }})""")
+    for i, (left, top, right, bottom) in enumerate(labels):
+        inside = left >= stage[0] - 1 and top >= stage[1] - 1 and right <= stage[2] + 1 and bottom <= stage[3] + 1
+        check(inside, f"label {i} at {labels[i]} is not on the picture at {stage}")
+        for other in labels[:i]:
+            apart = left >= other[2] - 1 or right <= other[0] + 1 or top >= other[3] - 1 or bottom <= other[1] + 1
+            check(apart, f"label {i} at {labels[i]} covers the one at {other}")
+    marked = f"[...{VIEW}.querySelectorAll('.on')].map(node => node.getAttribute('aria-label') ?? node.textContent)"
+    both = ["Bag 0.31", "Bag 0.31", "Bag0.31"]
+    for selector in (".box", ".label", ".bar-row"):
+        x, y = page.run(f"""(({{left, top}}) => [left + 4, top + 4])
+            ({VIEW}.querySelectorAll('{selector}')[1].getBoundingClientRect())""")
+        page.move_to(x, y)
+        check(page.run(marked) == both, f"the pointer on {selector} marks {page.run(marked)}")
+        page.move_to(1, 1)
+        check(page.run(marked) == [], f"after the pointer {page.run(marked)} is marked")
+        if selector == ".label":
+            continue  # not for keys
+        page.tab_to(selector)
+        page.press("Tab")
+        check(page.run(marked) == both, f"the focus on {selector} marks {page.run(marked)}")
+        page.run("document.activeElement.blur()")
 
 
 def check_dropped_pictures(page, server):
@@ -579,6 +615,56 @@ def check_navigation(page, server):
     check(page.run("document.title").startswith("Fill"), "the title is that of another view")
     open_view(page, server, "nonsense", {"x": 1})
     check(page.run("document.querySelector('[aria-current]').dataset.view") == "text", "an unknown view is not the first one")
+
+
+def check_first_screen(page, server):
+    """A view that shows nothing yet says how it is used, which models there are, and has examples. A click begins with one."""
+    names = {"text": "gpt", "compare": "gpt", "chat": "chat", "fill": "bert", "translate": "de-en", "classify": "reviews",
+             "picture": "fashion", "attention": "gpt"}  # fmt: skip
+    for view, model in names.items():
+        n = len(server.requests)
+        open_view(page, server, view, width=1400, height=900)
+        check([path for path, _ in server.requests[n:]] == ["/v1/models"], f"{view} begins by itself")
+        used, rows = page.run(f"""[[...{VIEW}.querySelectorAll('.card')].filter(node => node.checkVisibility())
+            .map(node => node.getBoundingClientRect()).reduce((sum, {{top, bottom, width}}) =>
+                sum + width * (Math.min(innerHeight, bottom) - top), 0) / (innerWidth * innerHeight),
+            [...{VIEW}.querySelectorAll('.models tbody tr')].map(row => row.innerText.replaceAll('\\t', ' '))]""")
+        check(used > 1 / 3, f"{view}: cards fill {used:.2f} of the first screen")
+        check(f"{model} language modeling gpt2 10.8M" in rows[0], f"{view}: the models are {rows}")
+        check(page.run(f"{VIEW}.querySelector('.models .on').textContent.startsWith('{model}')"), f"{view}: {model} is not marked")
+        wanted = page.run(f"{VIEW}.querySelector('.example').textContent")
+        page.run(f"{VIEW}.querySelector('.example').click()")
+        page.wait_for(f"!{VIEW}.querySelector('.beginning')", f"the end of the first screen of {view}")
+        wait_until_done(page, f"an example of {view}")
+        check(page.run(PROBLEM) == "", f"{view}: the example leads to {page.run(PROBLEM)}")
+        asked = json.dumps([body for _, body in server.requests[n + 1 :]], ensure_ascii=False)
+        check(model in asked and (view == "picture" or wanted in asked), f"{view}: the example {wanted} asks {asked[:300]}")
+    open_view(page, server, "text")
+    page.run(f"[...{VIEW}.querySelectorAll('.models a')].find(link => link.textContent === 'Chat').click()")
+    page.wait_for("document.querySelector('[aria-current]').dataset.view === 'chat'", "the view of a link")
+
+
+def check_theme(page, server):
+    """The button goes through the colours of the system, light and dark; the browser remembers a choice; paper is bright."""
+    bright = "getComputedStyle(document.body).backgroundColor === 'rgb(246, 247, 249)'"
+    ramp = "getComputedStyle(document.querySelector('.ramp')).backgroundImage"
+    open_view(page, server, "text", SAMPLES["text"], media="dark")
+    wait_until_done(page, "the continuation")
+    check(not page.run(bright), "a dark system has a bright page")
+    dark_ramp = page.run(ramp)
+    for name, is_bright in (("light", True), ("dark", False)):
+        page.run("document.querySelector('.theme').click()")
+        check(page.run("document.querySelector('.theme').textContent") == f"Colours: {name}", f"the button does not say {name}")
+        check(page.run(bright) == is_bright, f"{name}: the page has other colours")
+        check((page.run(ramp) != dark_ramp) == is_bright, f"{name}: what is drawn has other colours")
+    open_view(page, server, "text", SAMPLES["text"], media="light")
+    wait_until_done(page, "the continuation")
+    check(not page.run(bright) and page.run(ramp) == dark_ramp, "the choice is forgotten")
+    page.send("Emulation.setEmulatedMedia", media="print")
+    check(page.run("getComputedStyle(document.documentElement).colorScheme") == "light", "paper is dark")
+    page.send("Emulation.setEmulatedMedia", media="")
+    page.run("document.querySelector('.theme').click()")
+    check(page.run(bright) and page.run("localStorage.length") == 0, "the system does not choose again")
 
 
 def check_missing(page, policy_page):
@@ -706,6 +792,8 @@ def check_page(page, path):
             check_classify,
             check_picture,
             check_attention,
+            check_first_screen,
+            check_theme,
             check_navigation,
             check_every_size,
             check_paper,

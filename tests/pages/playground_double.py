@@ -237,7 +237,8 @@ class Double:
     def chat(self, body):
         last = body["messages"][-1]["content"]
         system = next((m["content"] for m in body["messages"] if m["role"] == "system"), "none")
-        answer = f"You said: {last} {MARKUP}\n```\ncode {body.get('seed', 0) % 2}\n```\nsystem: {system}"
+        code = f"code {body.get('seed', 0) % 2}\n    `{MARKUP}`"
+        answer = f"You said: {last} {MARKUP} in `a {MARKUP}` and `` b`c ``\n```python\n{code}\n```\nsystem: {system}"
 
         def events():
             def event(delta, end=None):
@@ -292,7 +293,7 @@ class Double:
             return {
                 "text": text.upper(),
                 "score": -1.25,
-                "alignment": {"source": source, "target": target, "weights": weights, "layer": 1},
+                "alignment": {"source": source, "target": target, "weights": weights, "layer": 1, "alignment_errors": [0.3, 0.125]},
             }
 
         return {"translations": [one(text) for text in body["texts"]]}
@@ -308,6 +309,8 @@ class Double:
                             "objects": [
                                 {"label": "Sneaker", "score": 0.93, "box": box},
                                 {"label": "Bag", "score": 0.31, "box": [0, 0, width / 4, height / 4]},
+                                {"label": "Coat", "score": 0.28, "box": [width / 4, height / 4, width / 2, height / 3]},
+                                {"label": "Shirt", "score": 0.25, "box": box},
                             ]
                         }
                     ]

@@ -8,6 +8,7 @@ table, a filter or an attention map does not work. Without a Chromium the exit c
 ZOO_REQUIRE_REFERENCES is set.
 """
 
+import base64
 import csv
 import io
 import json
@@ -547,7 +548,11 @@ def check_layout(page, path):
                    ".every(node => node.tabIndex >= 0)"), "something cannot be reached with the keyboard")
     page.send("Emulation.setEmulatedMedia", media="print")
     check(not page.run("document.getElementById('key').checkVisibility()"), "buttons are printed")
-    page.send("Page.printToPDF")
+    paper = base64.b64decode(page.send("Page.printToPDF")["data"])
+    n_pages, n_runs = len(re.findall(rb"/Type\s*/Page\b", paper)), page.run("JSON.parse(data.textContent).runs.length")
+    check(n_runs > 12 or n_pages <= (5 if n_runs <= 4 else 8), f"{n_runs} runs take {n_pages} pages of paper")
+    check(page.run("[...document.querySelectorAll('.heads-table tbody th')].every(node => node.innerText.trim())"),
+          "heads have no names on paper")
     page.send("Emulation.setEmulatedMedia", media="")
 
 

@@ -90,8 +90,8 @@ TEST_F(ToldObjects, OfTheLastLayerAreScored) {
   const auto metrics = task_->evaluate(detector, Split::valid);
   for (const char* name : {"map", "map_50", "map_75", "map_small", "recall_1", "recall_10", "recall_100"})
     EXPECT_NEAR(metrics.at(name), 1, 1e-9) << name;
-  EXPECT_EQ(metrics.at("map_medium"), -1) << "there are no such objects";
-  EXPECT_EQ(metrics.at("map_large"), -1);
+  for (const char* name : {"map_medium", "map_large"})
+    EXPECT_FALSE(metrics.contains(name)) << name << ": there are no such objects";
   EXPECT_EQ(metrics.at("images"), kPictures);
 }
 
