@@ -233,4 +233,14 @@ Translations Run::translate(Split split, const std::vector<std::string>& files,
   return zoo::translate(*model_, *task_over(files, *task_), Split::test, options);
 }
 
+void require_same_vocabulary(const Run& draft, const Run& run) {
+  if (draft.task().vocabulary().tokenizer) {
+    const auto &ours = run.tokenizer(), &theirs = draft.tokenizer();
+    bool same = ours.vocab_size() == theirs.vocab_size();
+    for (int64_t id = 0; same && id < ours.vocab_size(); ++id) same = ours.label(id) == theirs.label(id);
+    if (same) return;
+  }
+  throw UsageError("--draft: this run has another vocabulary than the model, so its tokens mean other texts");
+}
+
 }  // namespace zoo

@@ -92,4 +92,7 @@ class Run {
   std::shared_ptr<Model> model_;
 };
 
+/// Throws UsageError, which names --draft, unless the tokens of both mean the same texts.
+void require_same_vocabulary(const Run& draft, const Run& run);
+
 }  // namespace zoo

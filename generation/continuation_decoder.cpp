@@ -57,10 +57,17 @@ std::string StopTexts::push(std::string_view piece) {
 std::string StopTexts::finish() { return found_ ? std::string() : std::exchange(held_, {}); }
 
 ContinuationDecoder::ContinuationDecoder(const Tokenizer& tokenizer, std::span<const int64_t> prompt,
-                                         std::vector<std::string> stop)
-    : decoder_(tokenizer), stop_(std::move(stop)) {
+                                         std::vector<std::string> stop, ShownTokens shown)
+    : decoder_(tokenizer), stop_(std::move(stop)), shown_(std::move(shown)) {
   for (const int64_t id : prompt.last(std::min(prompt.size(), kContextTokens))) decoder_.push(id);
   decoder_.skip();
+}
+
+std::string ContinuationDecoder::push(int64_t id) {
+  auto text = decoder_.push(id);
+  if (const auto shown = std::ranges::find(shown_, id, &ShownToken::id); shown != shown_.end())
+    text += shown->text;
+  return stop_.push(text);
 }
 
 std::string ContinuationDecoder::finish() {

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "generation/constraints/text_constraint.h"
 #include "tokenizers/tokenizer.h"
 
 namespace zoo {
@@ -37,9 +38,9 @@ class StopTexts {
 class ContinuationDecoder {
  public:
   ContinuationDecoder(const Tokenizer& tokenizer, std::span<const int64_t> prompt,
-                      std::vector<std::string> stop = {});
-  /// The text that `id` adds; it may be empty.
-  std::string push(int64_t id) { return stop_.push(decoder_.push(id)); }
+                      std::vector<std::string> stop = {}, ShownTokens shown = {});
+  /// The text that `id` adds; it may be empty. A shown token adds its text here.
+  std::string push(int64_t id);
   /// The text that was held back.
   std::string finish();
   /// Whether a stop text has ended the text.
@@ -48,6 +49,7 @@ class ContinuationDecoder {
  private:
   StreamDecoder decoder_;
   StopTexts stop_;
+  ShownTokens shown_;
 };
 
 }  // namespace zoo

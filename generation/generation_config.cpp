@@ -189,7 +189,7 @@ void describe(ConfigVisitor& v, GenerationConfig& c) {
       "prompt_lookup", c.prompt_lookup,
       "Tokens that are proposed for each step: those that followed the newest ones when they stood in the "
       "text before. The model checks all of them at once, and no output changes; 0 = off.",
-      Limits::whole(0, kMostProposed), {.request = kNowhere, .transformers = kNowhere});
+      Limits::whole(0, kMostProposed), {.transformers = kNowhere});
   v.field("draft_tokens", c.draft_tokens, "Tokens that a draft model (--draft) proposes for each step.",
           Limits::whole(1, kMostProposed), {.request = kNowhere, .transformers = kNowhere});
   v.field("batch_size", c.batch_size,

@@ -8,8 +8,6 @@
 
 #include "base/error.h"
 #include "generation/beam_search.h"
-#include "generation/constraints/json_schema.h"
-#include "generation/constraints/regular_expression.h"
 #include "generation/prompt.h"
 #include "generation/rules/constrained_tokens.h"
 #include "generation/rules/repetition.h"
@@ -24,11 +22,15 @@ std::unique_ptr<const Sampler> make_sampler(const GenerationConfig& options) {
   return std::make_unique<RandomSampler>(static_cast<uint64_t>(options.seed));
 }
 
-/// Proposed tokens that are refused must be taken back.
-void require_kept_tokens(Model& model, std::string_view what) {
+bool takes_tokens_back(Model& model) {
+  if (model.generative()->reads_recordings()) return false;
   const torch::NoGradGuard no_grad;
   const TokenBatch some{.ids = torch::zeros({1, 1}, torch::dtype(torch::kInt64).device(model.device()))};
-  if (model.generative()->begin({.input = some}).keeps_every_token()) return;
+  return model.generative()->begin({.input = some}).keeps_every_token();
+}
+
+/// Proposed tokens that are refused must be taken back.
+[[noreturn]] void refuse_proposals(std::string_view what) {
   throw UsageError(fmt::format(
       "{}: proposed tokens need a model whose layers keep every token, and this one has windows or running "
       "states: leave it out",
@@ -85,10 +87,15 @@ void Generator::use_draft(Model& draft) {
     throw UsageError(fmt::format("the draft model has {} outputs and the model {}: they need one vocabulary",
                                  draft.n_outputs(), model_.n_outputs()));
   }
-  require_kept_tokens(model_, "the model");
-  require_kept_tokens(draft, "the draft model");
+  if (!keeps_every_token()) refuse_proposals("the model");
+  if (!takes_tokens_back(draft)) refuse_proposals("the draft model");
   draft.eval();
   draft_ = &draft;
+}
+
+bool Generator::keeps_every_token() const {
+  std::call_once(keeps_tokens_->once, [&] { keeps_tokens_->value = takes_tokens_back(model_); });
+  return keeps_tokens_->value;
 }
 
 TokenIds Generator::encode(const std::string& prompt) const {
@@ -131,31 +138,6 @@ std::vector<TokenIds> Generator::forbidden_sequences(const GenerationConfig& opt
   return words;
 }
 
-/// Null if outputs may have any form.
-std::shared_ptr<RequestConstraint> Generator::constraint(const GenerationConfig& options) const {
-  const bool is_schema = !options.json_schema.empty();
-  if (!is_schema && options.regex.empty()) return nullptr;
-  ConstraintKey key{
-      .form = is_schema ? ConstraintKey::Form::json_schema : ConstraintKey::Form::regular_expression,
-      .text = is_schema ? options.json_schema : options.regex,
-      .unused = tokenizer_.never_generated()};
-  for (const int64_t id : options.suppress_tokens) {
-    if (id >= 0 && id < tokenizer_.vocab_size()) key.unused.push_back(id);
-  }
-  for (int64_t id = model_.n_outputs(); id < tokenizer_.vocab_size(); ++id) key.unused.push_back(id);
-  try {
-    auto made = constraints_->get(key, [&] {
-      return std::make_shared<TextConstraint>(
-          is_schema ? parse_json_schema(key.text) : parse_regular_expression(key.text), tokenizer_,
-          key.unused);
-    });
-    return std::make_shared<RequestConstraint>(
-        std::move(made), continues_prompt() ? OutputText::continues_prompt : OutputText::stands_alone);
-  } catch (const DataError& error) {
-    throw UsageError(fmt::format("{}: {}", is_schema ? "json_schema" : "regex", error.what()));
-  }
-}
-
 /// Throws UsageError if an option names a token that the vocabulary lacks.
 void Generator::check_ids(const GenerationConfig& options) const {
   TokenIds named;
@@ -178,7 +160,7 @@ void Generator::check_ids(const GenerationConfig& options) const {
 // In the order of transformers, except that tokens which are never generated are left out first: a token that
 // is forced is possible though it is among them.
 LogitsProcessors Generator::processors(const GenerationConfig& options,
-                                       std::shared_ptr<RequestConstraint> constraint) const {
+                                       std::shared_ptr<TokenConstraint> constraint) const {
   check_ids(options);
   LogitsProcessors list;
   const auto said = this->said();
@@ -261,7 +243,7 @@ SearchLimits Generator::limits(const GenerationConfig& options, size_t input_len
 }
 
 std::shared_ptr<const TokenRules> Generator::rules(const GenerationConfig& options,
-                                                   std::shared_ptr<RequestConstraint> constraint) const {
+                                                   std::shared_ptr<TokenConstraint> constraint) const {
   return std::make_shared<TokenRules>(
       TokenRules{.processors = processors(options, std::move(constraint)), .sampler = make_sampler(options)});
 }
@@ -276,13 +258,15 @@ GenerationRequest Generator::request(const Input& input, const GenerationConfig&
                             .draws = {},
                             .fields = input.fields};
   if (!options.stop.empty()) request.limits.decoders.push_back(input.decoder);
+  if (draft_ && options.prompt_lookup > 0)
+    throw UsageError("prompt_lookup contradicts the draft model: tokens are proposed in one way");
   if (draft_) {
     request.n_proposed = options.draft_tokens;
     request.make_proposer = [draft = draft_, rules] {
       return std::make_unique<DraftModel>(*draft->generative(), draft->device(), rules);
     };
   } else if (options.prompt_lookup > 0) {
-    require_kept_tokens(model_, "prompt_lookup");
+    if (!keeps_every_token()) refuse_proposals("prompt_lookup");
     request.n_proposed = options.prompt_lookup;
     request.make_proposer = [] { return std::make_unique<PromptLookup>(); };
   }
@@ -362,8 +346,9 @@ std::vector<std::vector<Hypothesis>> Generator::search_with_beams(const std::vec
   return result;
 }
 
-ContinuationDecoder Generator::decoder(const TokenIds& prompt, const GenerationConfig& options) const {
-  return {tokenizer_, continues_prompt() ? prompt : TokenIds(), options.stop};
+ContinuationDecoder Generator::decoder(const TokenIds& prompt, const GenerationConfig& options,
+                                       const ShownTokens& shown) const {
+  return {tokenizer_, continues_prompt() ? prompt : TokenIds(), options.stop, shown};
 }
 
 Output Generator::output(const Hypothesis& hypothesis, const TokenIds& prompt,
@@ -453,11 +438,19 @@ std::vector<Generation> Generator::generate(const std::vector<std::string>& prom
 
 GenerationRequest Generator::request(const TokenIds& prompt, const GenerationConfig& options,
                                      uint64_t number) const {
+  return request(prompt, options, number, FormedParts());
+}
+
+GenerationRequest Generator::request(const TokenIds& prompt, const GenerationConfig& options, uint64_t number,
+                                     const FormedParts& parts) const {
   check(options);
   if (options.beam > 1) throw UsageError("beam search has no text until its end: stream with beam = 1");
   const Input read{.number = number, .ids = input_ids(prompt, number), .decoder = decoder(prompt, options)};
-  const auto constraint = this->constraint(options);
-  auto asked = request(read, options, constraint, rules(options, constraint));
+  const auto whole = constraint(options);
+  auto of_parts = part_constraint(options, parts);
+  auto asked =
+      request(read, options, whole,
+              rules(options, of_parts ? std::move(of_parts) : std::shared_ptr<TokenConstraint>(whole)));
   for (int64_t s = 0; s < options.num_samples; ++s)
     asked.draws.push_back({.prompt = number, .sample = static_cast<uint64_t>(s)});
   if (has_nothing_to_answer(prompt)) asked.limits.max_new_tokens = 0;

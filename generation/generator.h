@@ -3,12 +3,15 @@
 
 #include <array>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "generation/constraints/constraint_cache.h"
+#include "generation/constraints/part_constraint.h"
 #include "generation/constraints/text_constraint.h"
 #include "generation/continuation_decoder.h"
 #include "generation/generation_config.h"
@@ -42,6 +45,12 @@ struct Generation {
   std::vector<Output> outputs;
 };
 
+/// What a request says of parts of its outputs.
+struct FormedParts {
+  ShownTokens shown = {};             // as a reader of the outputs sees them
+  std::optional<PartForm> form = {};  // nothing: they are free
+};
+
 /// Generates text with any generative model.
 ///
 /// A decoder reads the prompt's tokens unchanged; those of a text include what Tokenizer::frame() puts before
@@ -72,6 +81,9 @@ class Generator {
   /// greedy search and sampling (generation/speculation.h). Greedy outputs stay the same, drawn ones are
   /// distributed as before. It must outlive this object. Throws UsageError if the models do not fit.
   void use_draft(Model& draft);
+  /// Whether proposed tokens can be taken back: prompt_lookup and a draft model need it. The first call reads
+  /// a token, so a program that computes on one thread makes it there.
+  bool keeps_every_token() const;
 
   /// Returns one Generation per prompt, each with num_samples outputs; with beam search the best first, and
   /// fewer if it finds fewer. Throws UsageError if options are out of range, DataError if a token id is
@@ -104,8 +116,14 @@ class Generator {
   /// random numbers. Throws as generate() does, and UsageError if options.beam > 1.
   GenerationRequest request(const TokenIds& prompt, const GenerationConfig& options,
                             uint64_t number = 0) const;
+  /// The same for outputs whose parts have forms of their own; options.regex and options.json_schema must be
+  /// empty. Parts whose texts the vocabulary cannot write, or that are too many, stay free; throws UsageError
+  /// if the whole output is such a part.
+  GenerationRequest request(const TokenIds& prompt, const GenerationConfig& options, uint64_t number,
+                            const FormedParts& parts) const;
   /// Turns the tokens of an output for `prompt` into text.
-  ContinuationDecoder decoder(const TokenIds& prompt, const GenerationConfig& options) const;
+  ContinuationDecoder decoder(const TokenIds& prompt, const GenerationConfig& options,
+                              const ShownTokens& shown = {}) const;
   /// An output for `prompt`.
   Output output(const Hypothesis& hypothesis, const TokenIds& prompt, const GenerationConfig& options) const;
 
@@ -129,10 +147,16 @@ class Generator {
   void check_ids(const GenerationConfig& options) const;
   std::vector<TokenIds> forbidden_sequences(const GenerationConfig& options) const;
   std::shared_ptr<RequestConstraint> constraint(const GenerationConfig& options) const;
+  std::shared_ptr<TokenConstraint> part_constraint(const GenerationConfig& options,
+                                                   const FormedParts& parts) const;
+  TokenIds unused(const GenerationConfig& options) const;
+  OutputText output_text() const {
+    return continues_prompt() ? OutputText::continues_prompt : OutputText::stands_alone;
+  }
   LogitsProcessors processors(const GenerationConfig& options,
-                              std::shared_ptr<RequestConstraint> constraint) const;
+                              std::shared_ptr<TokenConstraint> constraint) const;
   std::shared_ptr<const TokenRules> rules(const GenerationConfig& options,
-                                          std::shared_ptr<RequestConstraint> constraint) const;
+                                          std::shared_ptr<TokenConstraint> constraint) const;
   GenerationRequest request(const Input& input, const GenerationConfig& options,
                             const std::shared_ptr<RequestConstraint>& constraint,
                             const std::shared_ptr<const TokenRules>& rules) const;
@@ -149,6 +173,11 @@ class Generator {
   Model& model_;
   const Tokenizer& tokenizer_;
   Model* draft_ = nullptr;  // null if there is none
+  struct KeepsTokens {
+    std::once_flag once;
+    bool value = false;
+  };
+  std::shared_ptr<KeepsTokens> keeps_tokens_ = std::make_shared<KeepsTokens>();
   static constexpr size_t kKeptConstraints = 8;
   std::shared_ptr<ConstraintCache> constraints_ = std::make_shared<ConstraintCache>(kKeptConstraints);
 };

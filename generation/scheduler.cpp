@@ -257,21 +257,25 @@ int64_t Scheduler::room_for(size_t request, const Places& places) const {
 bool Scheduler::begin_next() {
   std::list<Waiting>* from = nullptr;
   std::list<Waiting>::iterator next;
-  if (!outgrown_.empty() && *outgrown_.front().left_at < n_steps_) {
+  const auto priority = [&](const Waiting& waiting) { return requests_.at(waiting.request).asked.priority; };
+  const auto outgrown = std::ranges::min_element(outgrown_, {}, [&](const Waiting& waiting) {
+    return std::tuple(*waiting.left_at >= n_steps_, priority(waiting));
+  });
+  if (outgrown != outgrown_.end() && *outgrown->left_at < n_steps_) {
     if (reading_ && reading_->left_at) return true;
     if (reading_) {
       waiting_.push_front(std::move(*reading_));
       reading_.reset();
     }
     from = &outgrown_;
-    next = outgrown_.begin();
+    next = outgrown;
   } else if (reading_) {
     return true;
   } else {
     auto places = this->places();
     const auto rank = [&](const Waiting& waiting) {
       const auto& asked = requests_.at(waiting.request).asked;
-      return std::tuple(asked.priority, places.of_client[asked.client], waiting.request);
+      return std::tuple(priority(waiting), places.of_client[asked.client], waiting.request);
     };
     for (auto it = waiting_.begin(); it != waiting_.end(); ++it) {
       if (room_for(it->request, places) < 1 || (from && rank(*next) <= rank(*it))) continue;

@@ -58,10 +58,10 @@ struct SchedulerOptions {
 /// docs/generation.md.
 ///
 /// A decoder sees at most max_length() tokens. An output that becomes longer with its prompt leaves the
-/// batch and keeps its place; its last ⌈max_length/2⌉ tokens are read anew, before other prompts. A prompt
-/// that is too long is shortened in the same way. Every token is therefore predicted from at least half of
-/// max_length() tokens, and each token is read twice on average. An encoder-decoder must not generate more
-/// than max_length() tokens.
+/// batch and keeps its place; its last ⌈max_length/2⌉ tokens are read anew, before other prompts, and of
+/// several such outputs in the order of their priority. A prompt that is too long is shortened in the same
+/// way. Every token is therefore predicted from at least half of max_length() tokens, and each token is read
+/// twice on average. An encoder-decoder must not generate more than max_length() tokens.
 class Scheduler {
  public:
   /// The model must outlive this object.
@@ -146,7 +146,7 @@ class Scheduler {
   size_t n_submitted_ = 0, n_steps_ = 0;
   std::map<size_t, Request> requests_;
   std::list<Waiting> waiting_;
-  std::list<Waiting> outgrown_;     // they go on before all others, from the next step on
+  std::list<Waiting> outgrown_;     // they go on before all others, by priority, from the next step on
   std::optional<Waiting> reading_;  // whose prompt is being read
   std::vector<Row> rows_;
   DecodingState state_;  // of rows_

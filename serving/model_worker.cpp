@@ -99,13 +99,13 @@ std::vector<ModelWorker::Part> ModelWorker::parts_of(const CompletionRequest& re
     auto options = request.options;
     const bool only_reads = options.max_new_tokens == 0;
     if (only_reads) options.max_new_tokens = 1;
-    Part part{.prompt = i, .asked = generator.request(prompt, options, i)};
+    Part part{.prompt = i, .asked = generator.request(prompt, options, i, request.parts)};
     if (only_reads) part.asked.limits.max_new_tokens = 0;
     part.asked.n_likeliest = request.n_likeliest;
     part.asked.priority = request.priority;
     part.asked.client = request.client;
     for (int64_t s = 0; s < options.num_samples; ++s)
-      part.outputs.push_back({.decoder = generator.decoder(prompt, options)});
+      part.outputs.push_back({.decoder = generator.decoder(prompt, options, request.parts.shown)});
     parts.push_back(std::move(part));
   }
   return parts;

@@ -59,8 +59,18 @@ ServedModel::ServedModel(const ModelSource& source)
   run_.model().eval();
   store_cache(run_.model(), source.cache.value_or(run_.experiment().generation.cache));
   if (run_.model().generative()) generator_.emplace(run_.model(), run_.tokenizer());
+  if (generator_) generator_->keeps_every_token();  // computes here, and not where a request is read
+  if (!source.draft.empty()) open_draft(source);
   chat_template_ = template_of(run_, source.base);
   card_ = read_card(source);
+}
+
+void ServedModel::open_draft(const ModelSource& source) {
+  if (!generator_)
+    throw UsageError(fmt::format("{}: --draft is for a model that writes", source.path.string()));
+  draft_.emplace(Run::open(source.draft, source.device, source.weights));
+  require_same_vocabulary(*draft_, run_);
+  generator_->use_draft(draft_->model());
 }
 
 ModelCard ServedModel::read_card(const ModelSource& source) const {
@@ -75,6 +85,13 @@ ModelCard ServedModel::read_card(const ModelSource& source) const {
                  .generation = experiment.generation};
   const auto format = source.weights.value_or(experiment.generation.weights);
   card.bytes = card.parameters * bytes_of_number(fast_format(format, source.device));
+  if (draft_) {
+    const auto& draft = draft_->experiment();
+    card.bytes +=
+        static_cast<int64_t>(parameter_count(draft.model, draft_->task().purpose())) *
+        bytes_of_number(fast_format(source.weights.value_or(draft.generation.weights), source.device));
+    card.generation.prompt_lookup = 0;  // tokens are proposed in one way
+  }
   if (type.needs_tokenizer()) {
     card.max_length = generator_ ? run_.model().generative()->max_length() : experiment.model.max_positions;
   }

@@ -39,6 +39,8 @@ struct ModelSource {
   std::string id;                   // its name in requests
   std::filesystem::path path;       // a run, a directory of the Hub, or a GGUF file
   std::filesystem::path base = {};  // of an adapter of PEFT; default: what its adapter_config.json names
+  /// A smaller run with the same vocabulary, which proposes tokens (Generator::use_draft()); default: none.
+  std::filesystem::path draft = {};
   std::optional<WeightFormat> weights = {};  // default: the run's generation.weights
   std::optional<CacheFormat> cache = {};     // default: the run's generation.cache
   c10::Device device = c10::kCPU;
@@ -59,7 +61,8 @@ struct ModelCard {
 /// the model itself must be used by one thread at a time (ModelWorker).
 class ServedModel {
  public:
-  /// Throws as Run::open(), and UsageError for a run that reads recordings.
+  /// Throws as Run::open() and Generator::use_draft(), and UsageError for a run that reads recordings, and
+  /// for a draft of another vocabulary.
   explicit ServedModel(const ModelSource& source);
 
   const ModelCard& card() const { return card_; }
@@ -74,9 +77,11 @@ class ServedModel {
   void require(Ability ability) const;
 
  private:
+  void open_draft(const ModelSource& source);
   ModelCard read_card(const ModelSource& source) const;
 
   Run run_;
+  std::optional<Run> draft_;
   std::optional<Generator> generator_;
   std::optional<ChatTemplate> chat_template_;
   ModelCard card_;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <iostream>
 #include <optional>
 #include <sstream>
@@ -17,6 +18,7 @@
 
 #include "apps/console/commands.h"
 #include "apps/console/config_options.h"
+#include "apps/console/interrupts.h"
 #include "apps/console/long_work.h"
 #include "apps/console/options.h"
 #include "apps/console/prompt_lines.h"
@@ -221,16 +223,6 @@ GenerationConfig options_of(const GenerateArguments& arguments, GenerationConfig
   return options;
 }
 
-void require_same_vocabulary(const Run& draft, const Run& run) {
-  if (draft.task().vocabulary().tokenizer) {
-    const auto &ours = run.tokenizer(), &theirs = draft.tokenizer();
-    bool same = ours.vocab_size() == theirs.vocab_size();
-    for (int64_t id = 0; same && id < ours.vocab_size(); ++id) same = ours.label(id) == theirs.label(id);
-    if (same) return;
-  }
-  throw UsageError("--draft: this run has another vocabulary than the model, so its tokens mean other texts");
-}
-
 class Writer {
  public:
   Writer(const GenerateArguments& arguments, const Run& run)
@@ -274,18 +266,27 @@ class Writer {
     const auto* const invitation = generator_.continues_prompt()
                                        ? "Type the beginning of a text and press Enter"
                                        : "Type a text to answer and press Enter";
+    const Interrupts interrupts;
     zoo::converse(invitation, reader_.most_bytes(), [&](size_t number, std::string line) {
       const auto prompt = reader_.read(std::move(line));
-      options_.beam > 1 ? write_all({prompt}) : stream(number, prompt, layout_of(1));
+      if (options_.beam > 1) return write_all({prompt});  // its text comes at the end, so Ctrl-C ends all
+      const Interrupts::Answer answer(interrupts);
+      stream(number, prompt, layout_of(1), [&] { return answer.is_interrupted(); });
     });
   }
 
-  void stream(size_t p, const GivenPrompt& prompt, const Layout& layout) const {
-    for (int64_t s = 0; s < options_.num_samples; ++s) {
+  /// `is_interrupted` is asked after each piece, and ends the text.
+  void stream(
+      size_t p, const GivenPrompt& prompt, const Layout& layout,
+      const std::function<bool()>& is_interrupted = [] { return false; }) const {
+    for (int64_t s = 0; s < options_.num_samples && !is_interrupted(); ++s) {
       const Draw draw{.prompt = p, .sample = static_cast<uint64_t>(s)};
       auto pieces = generator_.stream(prompt.ids, options_, draw);
       write(layout.before(layout.several_prompts ? p : 0, s, prompt));
-      for (const auto& piece : pieces) write(piece);
+      for (const auto& piece : pieces) {
+        write(piece);
+        if (is_interrupted()) break;
+      }
       write("\n");
     }
   }

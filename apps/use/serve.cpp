@@ -32,6 +32,7 @@ namespace {
 struct ServeArguments {
   std::vector<std::string> models;  // PATH or NAME=PATH
   std::filesystem::path base;       // of the adapters among them
+  std::filesystem::path draft;      // of the only one
   std::string host = "127.0.0.1";
   int64_t port = 8080;
   std::optional<std::string> api_key;
@@ -59,6 +60,8 @@ std::vector<ModelSource> sources_of(const ServeArguments& arguments) {
   std::vector<ModelSource> sources;
   std::vector<std::vector<std::string>> names;
   std::error_code ignored;
+  if (!arguments.draft.empty() && arguments.models.size() > 1)
+    throw UsageError("--draft proposes tokens for one model: serve it alone");
   for (const auto& text : arguments.models) {
     const size_t equals = text.find('=');
     const bool is_named = equals != text.npos && !std::filesystem::exists(text, ignored);
@@ -67,6 +70,7 @@ std::vector<ModelSource> sources_of(const ServeArguments& arguments) {
     sources.push_back({.id = {},
                        .path = path,
                        .base = is_adapter(path) ? arguments.base : std::filesystem::path(),
+                       .draft = arguments.draft,
                        .weights = arguments.weights,
                        .cache = arguments.cache,
                        .device = parse_device(arguments.device)});
@@ -197,6 +201,11 @@ void add_serve(CLI::App& app) {
       ->check(whole_number(1, 1024))
       ->capture_default_str();
   command->add_flag("--quiet", arguments->quiet, "Write no line for each request");
+  command
+      ->add_option("--draft", arguments->draft,
+                   "A smaller run with the same vocabulary, which proposes tokens that the model checks "
+                   "together; greedy outputs stay the same")
+      ->option_text("RUN");
   add_base(*command, arguments->base);
   add_weights(*command, arguments->weights);
   add_cache(*command, arguments->cache);

@@ -15,7 +15,7 @@ namespace zoo {
 
 /// What a constraint of a vocabulary depends on.
 struct ConstraintKey {
-  enum class Form { regular_expression, json_schema };
+  enum class Form { regular_expression, json_schema, parts };
   Form form = Form::regular_expression;
   std::string text = {};
   TokenIds unused = {};  // tokens that are never allowed

@@ -29,10 +29,10 @@ std::vector<size_t> shared_beginnings(const std::vector<std::pair<std::string, i
 }  // namespace
 
 TextConstraint::TextConstraint(const Expression& expression, const Tokenizer& tokenizer,
-                               const TokenIds& unused)
+                               const TokenIds& unused, const ShownTokens& shown)
     : tokenizer_(tokenizer),
       ends_(end_tokens(tokenizer_.special())),
-      automaton_(make_automaton(expression, unused)) {
+      automaton_(make_automaton(expression, unused, shown)) {
   WorkLimit work(kStepsToBegin);
   const auto start = automaton_.start();
   if (start == Automaton::kDead)
@@ -43,8 +43,9 @@ TextConstraint::TextConstraint(const Expression& expression, const Tokenizer& to
   }
 }
 
-Automaton TextConstraint::make_automaton(const Expression& expression, const TokenIds& unused) {
-  read_texts(unused);
+Automaton TextConstraint::make_automaton(const Expression& expression, const TokenIds& unused,
+                                         const ShownTokens& shown) {
+  read_texts(unused, shown);
   return {expression, alphabet()};
 }
 
@@ -53,7 +54,7 @@ bool TextConstraint::leads_on(const Allowed& allowed) const {
   return allowed.has_text || (allowed.accepts && !ends_.empty());
 }
 
-void TextConstraint::read_texts(const TokenIds& unused) {
+void TextConstraint::read_texts(const TokenIds& unused, const ShownTokens& shown) {
   const auto n = static_cast<size_t>(tokenizer_.vocab_size());
   texts_.resize(n);
   std::vector<bool> is_left_out(n);
@@ -63,7 +64,8 @@ void TextConstraint::read_texts(const TokenIds& unused) {
   for (size_t id = 0; id < n; ++id) {
     const auto token = static_cast<int64_t>(id);
     if (is_left_out[id]) continue;
-    texts_[id] = tokenizer_.token_text(token);
+    const auto own = std::ranges::find(shown, token, &ShownToken::id);
+    texts_[id] = own == shown.end() ? tokenizer_.token_text(token) : TokenText{own->text, own->text};
     if (!texts_[id].first.empty()) first_.sorted.emplace_back(texts_[id].first, token);
     if (!texts_[id].later.empty()) later_.sorted.emplace_back(texts_[id].later, token);
   }
@@ -101,12 +103,16 @@ Automaton::State TextConstraint::next(Automaton::State state, char byte, WorkLim
   return result;
 }
 
-TextConstraint::Point TextConstraint::point(std::span<const int64_t> prompt, std::span<const int64_t> ids,
-                                            WorkLimit& work) const {
-  Point result{automaton_.start(), Place::begins_text};
+TextConstraint::Place TextConstraint::place_behind(std::span<const int64_t> prompt) const {
   constexpr size_t context = 8;  // as a ContinuationDecoder has it
   const auto before = prompt.last(std::min(prompt.size(), context));
-  if (!before.empty() && !tokenizer_.decode(before).empty()) result.place = place_after(before.back());
+  const bool has_text = !before.empty() && !tokenizer_.decode(before).empty();
+  return has_text ? place_after(before.back()) : Place::begins_text;
+}
+
+TextConstraint::Point TextConstraint::point(std::span<const int64_t> prompt, std::span<const int64_t> ids,
+                                            WorkLimit& work) const {
+  Point result{automaton_.start(), place_behind(prompt)};
   for (const int64_t id : ids) {
     const auto& text = texts_.at(static_cast<size_t>(id));
     const auto& bytes = result.place == Place::begins_text ? text.first : text.later;
@@ -146,20 +152,63 @@ const TextConstraint::Allowed& TextConstraint::allowed_at(const Point& point, Wo
   return known_.insert_or_assign(key, Allowed{tokens, has_text, accepts}).first->second;
 }
 
-torch::Tensor TextConstraint::allowed(std::span<const int64_t> prompt, std::span<const int64_t> ids,
-                                      WorkLimit& work) const {
-  const std::scoped_lock lock(mutex_);
-  if (automaton_.n_entries() > kMostKeptEntries) {
-    automaton_.forget();
-    known_.clear();
-  }
-  const auto at = point(prompt, ids, work);
+torch::Tensor TextConstraint::allowed_from(const Point& at, WorkLimit& work) const {
   const auto everything = [&] { return torch::ones({static_cast<int64_t>(texts_.size())}, torch::kBool); };
   if (at.state == Automaton::kDead) return everything();
   const auto& found = allowed_at(at, work);
   if (!leads_on(found) && found.accepts) return everything();  // is_complete()
   if (!leads_on(found)) throw DataError("no token of this vocabulary leads on to a text that matches");
   return found.tokens;
+}
+
+void TextConstraint::forget_much() const {
+  if (automaton_.n_entries() <= kMostKeptEntries) return;
+  automaton_.forget();
+  known_.clear();
+}
+
+torch::Tensor TextConstraint::allowed(std::span<const int64_t> prompt, std::span<const int64_t> ids,
+                                      WorkLimit& work) const {
+  const std::scoped_lock lock(mutex_);
+  forget_much();
+  return allowed_from(point(prompt, ids, work), work);
+}
+
+torch::Tensor TextConstraint::allowed_after(std::string_view begun, std::span<const int64_t> prompt,
+                                            std::span<const int64_t> ids, WorkLimit& work) const {
+  const std::scoped_lock lock(mutex_);
+  forget_much();
+  Point at{automaton_.start(), ids.empty() ? place_behind(prompt) : place_after(ids.back())};
+  for (const char byte : begun) {
+    if (at.state != Automaton::kDead) at.state = next(at.state, byte, work);
+  }
+  return allowed_from(at, work);
+}
+
+TextConstraint::Reached TextConstraint::reached(std::string_view text, WorkLimit& work) const {
+  const std::scoped_lock lock(mutex_);
+  forget_much();
+  Reached result{.end = End::none};
+  auto state = automaton_.start();
+  for (size_t i = 0; i < text.size() && state != Automaton::kDead; ++i) {
+    state = next(state, text[i], work);
+    if (result.n_to_end == text.npos && state != Automaton::kDead && automaton_.accepts(state))
+      result.n_to_end = i + 1;
+  }
+  if (state != Automaton::kDead) result.end = automaton_.accepts(state) ? End::text : End::open;
+  return result;
+}
+
+std::string TextConstraint::text(std::span<const int64_t> prompt, std::span<const int64_t> ids) const {
+  std::string result;
+  auto place = place_behind(prompt);
+  for (const int64_t id : ids) {
+    if (id < 0 || id >= vocab_size()) continue;
+    const auto& text = texts_[static_cast<size_t>(id)];
+    result += place == Place::begins_text ? text.first : text.later;
+    if (!text.later.empty()) place = place_after(id);
+  }
+  return result;
 }
 
 bool TextConstraint::is_complete(std::span<const int64_t> prompt, std::span<const int64_t> ids,

@@ -9,7 +9,7 @@
 
 namespace zoo {
 
-ConstrainedTokens::ConstrainedTokens(std::shared_ptr<RequestConstraint> constraint, LogitsProcessors others)
+ConstrainedTokens::ConstrainedTokens(std::shared_ptr<TokenConstraint> constraint, LogitsProcessors others)
     : constraint_(std::move(constraint)), others_(std::move(others)) {}
 
 torch::Tensor ConstrainedTokens::process(const torch::Tensor& logits,
@@ -17,6 +17,12 @@ torch::Tensor ConstrainedTokens::process(const torch::Tensor& logits,
   constexpr double impossible = -std::numeric_limits<double>::infinity();
   std::vector<torch::Tensor> allowed;
   for (const auto& row : rows) allowed.push_back(constraint_->allowed(row.prompt, row.generated));
+  const auto found = std::ranges::find_if(allowed, [](const auto& tokens) { return tokens.defined(); });
+  if (found == allowed.end()) return zoo::process(others_, logits, rows);
+  const auto everything = torch::ones_like(*found);
+  for (auto& tokens : allowed) {
+    if (!tokens.defined()) tokens = everything;
+  }
   const auto tokens = torch::stack(allowed);  // (B, V) of the vocabulary
   const int64_t n = std::min(tokens.size(1), logits.size(1));
   auto left = torch::full_like(logits, impossible);

@@ -13,11 +13,11 @@ namespace zoo {
 /// to what is left; where they would leave no token, they do not count.
 class ConstrainedTokens final : public LogitsProcessor {
  public:
-  ConstrainedTokens(std::shared_ptr<RequestConstraint> constraint, LogitsProcessors others);
+  ConstrainedTokens(std::shared_ptr<TokenConstraint> constraint, LogitsProcessors others);
   torch::Tensor process(const torch::Tensor& logits, std::span<const SequenceView> rows) const override;
 
  private:
-  std::shared_ptr<RequestConstraint> constraint_;
+  std::shared_ptr<TokenConstraint> constraint_;
   LogitsProcessors others_;
 };
 

@@ -56,7 +56,6 @@ GenerationConfig read_options(RequestFields& fields, const ApiLimits& limits, Ge
   call.has_form = given.has("regex") || given.has("json_schema");
   auto& options = of_model;
   options.beam = 1;
-  options.prompt_lookup = 0;
   options.num_samples = 1;
   options.seed = random_seed();
   if (call.has_form) options.regex = options.json_schema = "";

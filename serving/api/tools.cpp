@@ -1,13 +1,17 @@
 #include "serving/api/tools.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
 #include "data/text_files.h"
+#include "generation/constraints/json_schema.h"
+#include "generation/constraints/regular_expression.h"
 #include "io/json_document.h"
+#include "serving/api/json_form.h"
 
 namespace zoo {
 namespace {
@@ -16,6 +20,8 @@ using Json = nlohmann::ordered_json;
 
 constexpr size_t kMostTools = 128, kMostNameBytes = 64;
 constexpr std::string_view kOpen = "<tool_call>", kClose = "</tool_call>";
+constexpr std::string_view kCalls = "[TOOL_CALLS]", kId = "[CALL_ID]", kArguments = "[ARGS]";
+constexpr std::string_view kBlanks = " \t\r\n";
 
 /// The key of a call's arguments.
 const char* arguments_key(CallFormat format) {
@@ -90,6 +96,61 @@ void read_choice(RequestFields& fields, ChatApi api, ToolOffer& offer) {
     fields.fail("tool_choice", "needs tools");
 }
 
+/// Calls `visit` with the name and the schema of the arguments of each tool that may be called.
+template <class Visit>
+void for_each_callable(const ToolOffer& offer, const Visit& visit) {
+  for (const auto& tool : offer.tools) {
+    const auto& function = tool["function"];
+    const auto name = function["name"].get<std::string>();
+    if (std::ranges::find(offer.callable, name) == offer.callable.end()) continue;
+    const bool has_parameters = function.contains("parameters") && !function["parameters"].is_null();
+    visit(name, has_parameters ? function["parameters"] : Json{{"type", "object"}});
+  }
+}
+
+enum class IfUnsupported { refuse, any_object };
+
+Expression arguments_expression(const Json& schema, IfUnsupported if_unsupported) {
+  try {
+    return parse_json_schema(json_text(schema));
+  } catch (const DataError& error) {
+    if (if_unsupported == IfUnsupported::refuse) throw UsageError(fmt::format("tools: {}", error.what()));
+    return parse_regular_expression(any_json_object());
+  }
+}
+
+/// One call, without the mark before it.
+Expression call_expression(const ToolOffer& offer, CallFormat format, IfUnsupported if_unsupported) {
+  std::vector<Expression> ways;
+  for_each_callable(offer, [&](const std::string& name, const Json& schema) {
+    auto arguments = arguments_expression(schema, if_unsupported);
+    if (format == CallFormat::named) {
+      auto id = Expression::sequence({Expression::text(kId), parse_regular_expression("[a-zA-Z0-9]{9}")});
+      ways.push_back(Expression::sequence({Expression::text(name), Expression::optional(std::move(id)),
+                                           Expression::text(kArguments), std::move(arguments)}));
+    } else {
+      const auto before = fmt::format(R"({{"name": "{}", "{}": )", name, arguments_key(format));
+      ways.push_back(
+          Expression::sequence({Expression::text(before), std::move(arguments), Expression::text("}")}));
+    }
+  });
+  return Expression::alternatives(std::move(ways));
+}
+
+/// `first`: a call, and behind it as many as there may be, each after `between`.
+Expression several(Expression first, std::string_view between, const ToolOffer& offer) {
+  if (offer.most == CallCount::one) return first;
+  auto next = Expression::sequence({Expression::text(between), first});
+  return Expression::sequence(
+      {std::move(first), Expression::repeated(std::move(next), 0, Expression::kNoLimit)});
+}
+
+/// Tells forms of calls from each other.
+std::string name_of_form(const ToolOffer& offer, CallFormat format) {
+  return json_text(Json{static_cast<int>(format), static_cast<int>(offer.choice),
+                        static_cast<int>(offer.most), offer.callable, offer.tools});
+}
+
 /// A schema within another one, at `place`: its references lead to places within itself.
 void move_references(Json& schema, const std::string& place) {
   for (auto& [key, value] : schema.items()) {
@@ -127,7 +188,11 @@ std::optional<CallFormat> call_format(const ChatTemplate& chat_template) {
     return between.find("\"name\"") != between.npos && between.size() < 64 && after.find(key) != after.npos;
   };
   if (ends_in(kOpen, "\"arguments\"")) return CallFormat::tags;
-  if (ends_in("[TOOL_CALLS]", "\"arguments\"")) return CallFormat::list;
+  if (ends_in(kCalls, "\"arguments\"")) return CallFormat::list;
+  constexpr std::string_view name = "zqxname";
+  const auto behind = after.substr(name.size());
+  if (before.ends_with(kCalls) && (behind.starts_with(kArguments) || behind.starts_with(kId)))
+    return CallFormat::named;
   if (ends_in("{", "\"parameters\"")) return CallFormat::object;
   return std::nullopt;
 }
@@ -146,23 +211,40 @@ ToolOffer read_tools(RequestFields& fields, ChatApi api) {
   return offer;
 }
 
+ShownTokens shown_marks(const Tokenizer& tokenizer, CallFormat format) {
+  ShownTokens shown;
+  const bool is_tags = format == CallFormat::tags;
+  if (format == CallFormat::object) return shown;
+  const auto marks = is_tags ? std::vector{kOpen, kClose} : std::vector{kCalls, kId, kArguments};
+  for (const auto mark : marks) {
+    try {
+      const auto ids = tokenizer.encode(mark);
+      if (ids.size() == 1 && tokenizer.label(ids.front()) == mark && tokenizer.decode(ids).empty())
+        shown.push_back({.id = ids.front(), .text = std::string(mark)});
+    } catch (const DataError&) {  // it lacks these characters
+    }
+  }
+  return shown;
+}
+
 RequiredCall required_call(const ToolOffer& offer, CallFormat format) {
+  if (format == CallFormat::named) {
+    auto call = call_expression(offer, format, IfUnsupported::refuse);
+    return {.beginning = std::string(kCalls),
+            .form = PartForm{.then = PartForm::Then::end,
+                             .texts = several(std::move(call), kCalls, offer),
+                             .name = name_of_form(offer, format)}};
+  }
   const bool is_list = format == CallFormat::list;
   auto ways = Json::array();
-  for (const auto& tool : offer.tools) {
-    const auto& function = tool["function"];
-    if (std::ranges::find(offer.callable, function["name"].get<std::string>()) == offer.callable.end())
-      continue;
-    Json parameters{{"type", "object"}};
-    if (function.contains("parameters") && !function["parameters"].is_null())
-      parameters = function["parameters"];
+  for_each_callable(offer, [&](const std::string& name, Json parameters) {
     const auto* const key = arguments_key(format);
     move_references(parameters,
                     fmt::format("{}/anyOf/{}/properties/{}", is_list ? "/items" : "", ways.size(), key));
     ways.push_back({{"type", "object"},
-                    {"properties", {{"name", {{"const", function["name"]}}}, {key, std::move(parameters)}}},
+                    {"properties", {{"name", {{"const", name}}}, {key, std::move(parameters)}}},
                     {"required", {"name", key}}});
-  }
+  });
   Json schema{{"anyOf", std::move(ways)}};
   if (is_list) {
     schema = {{"type", "array"}, {"items", std::move(schema)}, {"minItems", 1}};
@@ -170,6 +252,35 @@ RequiredCall required_call(const ToolOffer& offer, CallFormat format) {
   }
   const char* const beginning = is_list ? "[TOOL_CALLS]" : format == CallFormat::tags ? "<tool_call>\n" : "";
   return {.beginning = beginning, .schema = json_text(schema)};
+}
+
+PartForm form_of_calls(const ToolOffer& offer, CallFormat format) {
+  PartForm form{.then = PartForm::Then::end, .name = name_of_form(offer, format)};
+  auto call = call_expression(offer, format, IfUnsupported::any_object);
+  const auto line = [] { return Expression::optional(Expression::text("\n")); };
+  switch (format) {
+    case CallFormat::tags:
+      form.mark = kOpen;
+      form.then = PartForm::Then::free_text;
+      form.texts = Expression::sequence(
+          {Expression::text(kOpen), line(), std::move(call), line(), Expression::text(kClose)});
+      break;
+    case CallFormat::object:
+      form.mark = R"({"name": ")";
+      form.begins = PartForm::Begins::at_start;
+      form.texts = std::move(call);
+      break;
+    case CallFormat::list:
+      form.mark = kCalls;
+      form.texts = Expression::sequence({Expression::text(kCalls), Expression::text("["),
+                                         several(std::move(call), ", ", offer), Expression::text("]")});
+      break;
+    case CallFormat::named:
+      form.mark = kCalls;
+      form.texts = Expression::sequence({Expression::text(kCalls), several(std::move(call), kCalls, offer)});
+      break;
+  }
+  return form;
 }
 
 Json read_arguments(const std::string& text) {
@@ -186,8 +297,17 @@ Json tool_call_json(const std::string& id, const std::string& name, const std::s
 
 CallReader::CallReader(CallFormat format, const ToolOffer& offer)
     : format_(format), most_(offer.most), callable_(offer.callable) {
-  // The tags of a required call are not part of the answer.
-  if (offer.choice == ToolChoice::required && format == CallFormat::tags) format_ = CallFormat::object;
+  if (offer.choice != ToolChoice::required) return;
+  // The mark of a required call is not part of the answer.
+  if (format == CallFormat::tags) format_ = CallFormat::object;
+  if (format == CallFormat::named) held_ = kCalls;
+}
+
+/// Adds a call; false if it is none of a tool.
+bool CallReader::add_call(const std::string& name, const Json& arguments, Found& found) {
+  if (std::ranges::find(callable_, name) == callable_.end() || !arguments.is_object()) return false;
+  found.calls.push_back({.name = name, .arguments = shown_json(arguments)});
+  return true;
 }
 
 /// Adds the calls of a JSON text; false if it is none of calls.
@@ -195,36 +315,81 @@ bool CallReader::add_calls(std::string_view text, Found& found) {
   auto document = ordered_json_or_null(text);
   if (document.is_object()) document = Json::array({std::move(document)});
   if (!document.is_array() || document.empty()) return false;
-  std::vector<ToolCall> calls;
+  Found added;
   for (const auto& call : document) {
     if (!call.is_object() || !call.contains("name") || !call["name"].is_string()) return false;
-    const auto name = call["name"].get<std::string>();
     const auto arguments = call.contains("arguments") ? call.find("arguments") : call.find("parameters");
-    if (std::ranges::find(callable_, name) == callable_.end() || arguments == call.end() ||
-        !arguments->is_object())
+    if (arguments == call.end() || !add_call(call["name"].get<std::string>(), *arguments, added))
       return false;
-    calls.push_back({.name = name, .arguments = shown_json(*arguments)});
   }
-  for (auto& call : calls) {
-    if (most_ == CallCount::one && n_calls_ > 0) break;
-    ++n_calls_;
-    found.calls.push_back(std::move(call));
-  }
+  std::ranges::move(added.calls, std::back_inserter(found.calls));
   return true;
 }
 
-CallReader::Found CallReader::read(std::string_view piece, Rest rest) {
-  Found found;
-  held_ += piece;
-  if (format_ != CallFormat::tags) {
-    const size_t first = held_.find_first_not_of(" \t\r\n");
-    const char opening = format_ == CallFormat::list ? '[' : '{';
-    is_text_ = is_text_ || (first != held_.npos && held_[first] != opening);
-    if (!is_text_ && rest == Rest::follows) return found;
-    if (is_text_ || !add_calls(held_, found)) found.text = held_;
-    held_.clear();
-    return found;
+/// The same for name[ARGS]{…}.
+bool CallReader::add_named_call(std::string_view text, Found& found) {
+  const size_t arguments = text.find(kArguments);
+  if (arguments == text.npos) return false;
+  const auto name = text.substr(0, std::min(arguments, text.find(kId)));
+  return add_call(std::string(name), ordered_json_or_null(text.substr(arguments + kArguments.size())), found);
+}
+
+/// Reads the calls that begin held_, as far as they are complete.
+void CallReader::add_named_calls(Rest rest, Found& found) {
+  while (!held_.empty()) {
+    // A mark may also stand in a text of the arguments: the call before a mark must be complete.
+    size_t end = kCalls.size();
+    bool is_call = false;
+    do {
+      end = held_.find(kCalls, end);
+      if (end == held_.npos && rest == Rest::follows) return;
+      const size_t n = std::min(end, held_.size()) - kCalls.size();
+      is_call = add_named_call(std::string_view(held_).substr(kCalls.size(), n), found);
+      if (end != held_.npos && !is_call) ++end;
+    } while (end != held_.npos && !is_call);
+    if (!is_call) found.text += held_;
+    held_.erase(0, end);
   }
+}
+
+void CallReader::read_object(Rest rest, Found& found) {
+  const size_t first = held_.find_first_not_of(kBlanks);
+  is_text_ = is_text_ || (first != held_.npos && held_[first] != '{');
+  if (!is_text_ && rest == Rest::follows) return;
+  if (is_text_ || !add_calls(held_, found)) found.text = held_;
+  held_.clear();
+}
+
+/// Of formats whose calls are the last of an answer, behind a mark.
+void CallReader::read_marked(Rest rest, Found& found) {
+  if (const size_t mark = is_marked_ ? 0 : held_.find(kCalls); mark != held_.npos) {
+    if (!is_marked_) found.text += without_blanks_at_end(std::string_view(held_).substr(0, mark));
+    held_.erase(0, mark);
+    is_marked_ = true;
+  }
+  if (is_marked_ && format_ == CallFormat::named) return add_named_calls(rest, found);
+  const size_t first = held_.find_first_not_of(kBlanks);
+  is_text_ = is_text_ || format_ == CallFormat::named || (first != held_.npos && held_[first] != '[');
+  const bool may_be_calls = is_marked_ || !is_text_;
+  if (may_be_calls && rest == Rest::follows) return;
+  if (may_be_calls) {
+    const auto list = std::string_view(held_).substr(is_marked_ ? kCalls.size() : 0);
+    if (!add_calls(list, found)) found.text += held_;
+    return held_.clear();
+  }
+  auto sure = std::string_view(held_);
+  if (rest == Rest::follows) {
+    // The end may be the beginning of a mark, or a blank before one.
+    size_t n = std::min(held_.size(), kCalls.size() - 1);
+    while (n > 0 && !held_.ends_with(kCalls.substr(0, n))) --n;
+    sure.remove_suffix(n);
+    sure = without_blanks_at_end(sure);
+  }
+  found.text += sure;
+  held_.erase(0, sure.size());
+}
+
+void CallReader::read_tags(Rest rest, Found& found) {
   for (;;) {
     const size_t open = held_.find(kOpen);
     if (open == held_.npos) break;
@@ -248,9 +413,28 @@ CallReader::Found CallReader::read(std::string_view piece, Rest rest) {
     while (n > 0 && !held_.ends_with(kOpen.substr(0, n))) --n;
     sure.remove_suffix(n);
   }
-  if (rest == Rest::follows || n_calls_ > 0) sure = without_blanks_at_end(sure);
+  if (rest == Rest::follows || n_calls_ > 0 || !found.calls.empty()) sure = without_blanks_at_end(sure);
   found.text += sure;
   held_.erase(0, sure.size());
+}
+
+CallReader::Found CallReader::read(std::string_view piece, Rest rest) {
+  Found found;
+  held_ += piece;
+  switch (format_) {
+    case CallFormat::tags:
+      read_tags(rest, found);
+      break;
+    case CallFormat::object:
+      read_object(rest, found);
+      break;
+    case CallFormat::list:
+    case CallFormat::named:
+      read_marked(rest, found);
+      break;
+  }
+  if (most_ == CallCount::one && n_calls_ + found.calls.size() > 1) found.calls.resize(1 - n_calls_);
+  n_calls_ += found.calls.size();
   return found;
 }
 

@@ -79,6 +79,23 @@ TEST(HubTokenizer, MergesAndFindsSpecialTokens) {
   EXPECT_THAT(tokenizer->frame()->before, IsEmpty());
 }
 
+// As Llama 3 and tiktoken have it: a piece that is a token is found, whatever the merges lead to.
+TEST(HubTokenizer, IgnoresMergesForPiecesThatAreTokens) {
+  auto document = byte_level();
+  document["model"]["vocab"]["cat"] = 260;   // no merge leads there
+  document["model"]["vocab"]["thes"] = 261;  // the merges lead to "t", "he" and "s"
+  const auto byte = [](char c) { return static_cast<int64_t>(c) + 1; };
+  const auto merging = tokenizer_of(document);
+  EXPECT_THAT(merging->encode("cat"), ElementsAre(byte('c'), byte('a'), byte('t')));
+  EXPECT_THAT(merging->encode("thes"), ElementsAre(byte('t'), 258, byte('s')));
+  document["model"]["ignore_merges"] = true;
+  const auto ignoring = tokenizer_of(document);
+  EXPECT_THAT(ignoring->encode("cat"), ElementsAre(260));
+  EXPECT_THAT(ignoring->encode("thes"), ElementsAre(261));
+  // A piece that is longer than a token is merged.
+  EXPECT_THAT(ignoring->encode("cats the"), ElementsAre(byte('c'), byte('a'), byte('t'), byte('s'), 259));
+}
+
 TEST(HubTokenizer, RefusesTextThatIsNotUtf8AndIdsOutsideTheVocabulary) {
   const auto tokenizer = tokenizer_of(byte_level());
   EXPECT_THAT(message_of<DataError>([&] { tokenizer->encode("ab\xFF"); }), HasSubstr("not UTF-8 at byte 2"));

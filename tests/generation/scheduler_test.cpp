@@ -352,6 +352,37 @@ TEST(Scheduler, AnOutputThatOutgrowsTheModelKeepsItsPlace) {
   EXPECT_EQ(scheduler.outputs(second).front().ids.size(), 3u);
 }
 
+// Whatever its priority is, an output that outgrows the model is written to its end. Those that outgrow it
+// together go on in the order of their priority, though others began earlier.
+TEST(Scheduler, OutputsThatOutgrowTheModelGoOnByPriority) {
+  HistoryModel model({.vocab_size = 9, .max_length = 8});
+  // Less is read in a step than outgrows the model.
+  Scheduler scheduler(model, torch::kCPU, {.most_rows = 8, .prompt_piece = 2});
+  std::vector<size_t> numbers;
+  for (const int64_t priority : {5, 5, 5, -5, -5}) {
+    auto request = requests({{1, 2}}, {.max_new_tokens = 40}).front();
+    request.priority = priority;
+    numbers.push_back(scheduler.submit(std::move(request)));
+    scheduler.step();
+    ASSERT_FALSE(scheduler.outputs(numbers.back()).front().ids.empty());
+  }
+  std::vector<size_t> finished;
+  while (scheduler.step()) {
+    for (const size_t number : numbers) {
+      if (scheduler.is_finished(number) && std::ranges::find(finished, number) == finished.end())
+        finished.push_back(number);
+    }
+  }
+  EXPECT_THAT(finished, ::testing::UnorderedElementsAreArray(numbers));
+  finished.resize(2);
+  EXPECT_THAT(finished, ::testing::UnorderedElementsAre(3, 4));
+  const auto alone = run(model, {{1, 2}}, {.max_new_tokens = 40}).front().ids;
+  for (const size_t number : numbers) {
+    EXPECT_EQ(scheduler.outputs(number).front().ids, alone) << number;
+    EXPECT_EQ(scheduler.outputs(number).front().end, OutputEnd::length);
+  }
+}
+
 TEST(Scheduler, ClientsAndRequestsShareThePlaces) {
   HistoryModel model({.vocab_size = 9});
   Scheduler scheduler(model, torch::kCPU, {.most_rows = 8, .most_of_request = 4, .most_of_client = 6});

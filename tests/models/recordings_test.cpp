@@ -119,27 +119,28 @@ TEST(Recordings, DecodeWithACacheAsWithout) {
   }
 }
 
-TEST(Recordings, PromptsOfUnequalLengthsFollowTheStartToken) {
+// Prompts of several lengths behind the start token: each row reads its own, as it does alone.
+TEST(Recordings, PromptsOfUnequalLengthsAreReadAsAlone) {
   const torch::NoGradGuard no_grad;
-  const auto model = random_model(small_whisper(/*pads=*/true), kWriting);
-  auto& writer = *model->generative();
-  const TokenBatch prompts{.ids = torch::tensor({{5, 6, 7}, {8, 1, 1}}, torch::kInt64),
-                           .lengths = torch::tensor({3, 1}, torch::kInt64)};
-  const auto first = writer.first_tokens(prompts);
-  const auto start = torch::full({2, 1}, kStartToken);
-  EXPECT_TRUE(torch::equal(first.ids, torch::cat({start, prompts.ids}, 1)));
-  EXPECT_EQ(first.row_lengths(), (std::vector<int64_t>{4, 2}));
-  EXPECT_FALSE(writer.first_tokens({.ids = prompts.ids}).lengths.defined());
-  // Each row goes on as if it were alone.
-  auto both = recordings_of({kMostFrames, 12}, kMostFrames);
-  both.input = prompts;
-  DecodingState state;
-  const auto logits = writer.prefill(both, state);
-  for (int64_t row = 0; row < 2; ++row) {
-    auto single = take_rows(both, row, 1);
-    single.input = {.ids = prompts.ids[row].narrow(0, 0, row == 0 ? 3 : 1).unsqueeze(0)};
-    DecodingState own;
-    EXPECT_TRUE(close(writer.prefill(single, own)[0], logits[row])) << row;
+  for (const auto position : {Position::learned, Position::rotary}) {
+    const auto model = random_model(small_whisper(/*pads=*/false, position), kWriting);
+    auto& writer = *model->generative();
+    const auto batch = recordings_of({24, 11, 17}, 24);
+    const auto text = tokens(3, 4);
+    const std::vector<int64_t> lengths = {1, 4, 2};
+    Batch sources{.input = {.ids = text, .lengths = torch::tensor(lengths, torch::kInt64)},
+                  .fields = batch.fields};
+    const auto first = writer.first_tokens(sources.input);
+    EXPECT_TRUE(torch::equal(first.lengths, torch::tensor({2, 5, 3}, torch::kInt64)));
+    DecodingState state;
+    const auto logits = writer.prefill(sources, state);
+    EXPECT_EQ(state.lengths(), (std::vector<int64_t>{2, 5, 3}));
+    for (int64_t row = 0; row < 3; ++row) {
+      auto own = alone(batch, row);
+      own.input.ids = text.narrow(0, row, 1).narrow(1, 0, lengths[static_cast<size_t>(row)]);
+      DecodingState own_state;
+      EXPECT_TRUE(close(logits.narrow(0, row, 1), writer.prefill(own, own_state))) << row;
+    }
   }
 }
 

@@ -244,6 +244,27 @@ TEST_F(ParametersOfTheApi, AreTheOptionsOfAProgram) {
   EXPECT_EQ(answer(endless)["usage"]["completion_tokens"], 5);
 }
 
+// Proposed tokens change no output, also not beside outputs without them.
+TEST_F(ParametersOfTheApi, PromptLookupProposesTokens) {
+  const auto steps = [] { return service_->models()[0].counts.steps; };
+  ASSERT_EQ(service_->models()[0].card.id, "writer");
+  const Json asked{{"prompt", "abcabcabcabc"},
+                   {"max_tokens", 60},
+                   {"temperature", 0},
+                   {"logit_bias", Json::parse(R"({"28": -100, "0": 60, "1": 60})")}};
+  const auto before = steps();
+  const auto plain = answer(asked)["choices"][0]["text"];
+  const auto between = steps();
+  auto proposing = asked;
+  proposing["prompt_lookup"] = 6;
+  EXPECT_EQ(answer(proposing)["choices"][0]["text"], plain);
+  EXPECT_LT((steps() - between) * 4, (between - before) * 3);
+  proposing.update({{"temperature", 1.5}, {"seed", 3}, {"n", 4}});
+  auto drawn = proposing;
+  drawn["prompt_lookup"] = 0;
+  EXPECT_EQ(answer(proposing)["choices"], answer(drawn)["choices"]);
+}
+
 TEST_F(ParametersOfTheApi, RepetitionPenaltyAlsoCountsThePrompt) {
   const Generator generator(writer().model(), writer().tokenizer());
   const auto generated = [&](double penalty) {

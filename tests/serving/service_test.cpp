@@ -60,6 +60,27 @@ TEST_F(Services, AnswersAreThoseOfAGenerator) {
   }
 }
 
+TEST_F(Services, ADraftProposesTokensAndChangesNoGreedyOutput) {
+  const auto path = runs_.dir() / "writer";
+  Service drafting({.models = {{.id = "writer", .path = path, .draft = path}}});
+  const auto plain = service();
+  CompletionRequest request{.prompts = {"abc", "fed"},
+                            .options = {.max_new_tokens = 40, .temperature = 0, .ignore_eos = true}};
+  const auto expected = plain->complete("writer", request), found = drafting.complete("writer", request);
+  for (size_t i = 0; i < 2; ++i) EXPECT_EQ(found.outputs[i].text, expected.outputs[i].text);
+  // The model agrees with itself, so that a step adds several tokens.
+  EXPECT_LT(drafting.models()[0].counts.steps * 2, plain->models()[0].counts.steps);
+  EXPECT_EQ(drafting.models()[0].card.bytes, 2 * plain->models()[0].card.bytes);
+  request.options.prompt_lookup = 2;
+  EXPECT_THAT(message_of<UsageError>([&] { drafting.complete("writer", request); }),
+              HasSubstr("prompt_lookup contradicts the draft model"));
+  const auto other = [&](const std::filesystem::path& model, const std::filesystem::path& draft) {
+    return message_of<UsageError>([&] { ServedModel({.id = "other", .path = model, .draft = draft}); });
+  };
+  EXPECT_THAT(other(path, runs_.caller()), HasSubstr("--draft: this run has another vocabulary"));
+  EXPECT_THAT(other(runs_.classifier(), path), HasSubstr("--draft is for a model that writes"));
+}
+
 TEST_F(Services, ManyRequestsAtOnceGetWhatEachGetsAlone) {
   const auto one = service();
   const auto request = [](int i) {

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -56,6 +57,11 @@ class SmallRuns {
   std::filesystem::path writer(const std::string& name = "writer") const {
     return add(name, "language_modeling", "text.txt", "decoder, position: rotary", "{type: hub, path: hub}");
   }
+  /// A writer whose answers may be very long.
+  std::filesystem::path talker() const {
+    return add("talker", "language_modeling", "text.txt", "decoder, position: rotary",
+               "{type: hub, path: hub}", 100'000);
+  }
   std::filesystem::path translator() const {
     return add("translator", "text_to_text", "pairs", "encoder_decoder", "{type: char}");
   }
@@ -68,23 +74,31 @@ class SmallRuns {
   /// A decoder that chats about tools as Qwen does; it has a token for each character of ASCII, and those of
   /// gaps.
   std::filesystem::path caller() const {
+    return caller("caller", {"<fim_prefix>", "<fim_suffix>", "<fim_middle>"}, {},
+                  "<tool_call>\n{\"name\": \"{{ c.function.name }}\", \"arguments\": "
+                  "{{ c.function.arguments | tojson }}}\n</tool_call>");
+  }
+  /// The same with a template that writes each call as `call`. Special tokens have no text, plain ones have.
+  /// Their ids are 98, 99, …, the special ones first.
+  std::filesystem::path caller(const std::string& name, std::vector<std::string> special,
+                               const std::vector<std::string>& plain, const std::string& call) const {
     nlohmann::ordered_json vocabulary;
     for (char c = '!'; c <= '~'; ++c) vocabulary[std::string(1, c)] = vocabulary.size();
     for (const char* const blank : {"Ġ", "Ċ"}) vocabulary[blank] = vocabulary.size();
-    dir_.write("tools/tokenizer.json",
-               tokenizer_json(vocabulary, {"<s>", "</s>", "<fim_prefix>", "<fim_suffix>", "<fim_middle>"}));
-    dir_.write("tools/tokenizer_config.json",
+    special.insert(special.begin(), {"<s>", "</s>"});
+    dir_.write(name + "-tools/tokenizer.json", tokenizer_json(vocabulary, special, plain));
+    dir_.write(name + "-tools/tokenizer_config.json",
                nlohmann::json({{"eos_token", "</s>"},
                                {"chat_template",
                                 "{% if tools %}{% for t in tools %}{{ t | tojson }}{% endfor %}{% endif %}"
                                 "{% for m in messages %}<s>{{ m.role }}: {{ m.content }}"
-                                "{% for c in m.tool_calls or [] %}<tool_call>\n"
-                                "{\"name\": \"{{ c.function.name }}\", \"arguments\": "
-                                "{{ c.function.arguments | tojson }}}\n</tool_call>{% endfor %}{% endfor %}"
-                                "{% if add_generation_prompt %}<s>assistant: {% endif %}"}})
+                                "{% for c in m.tool_calls or [] %}" +
+                                    call +
+                                    "{% endfor %}{% endfor %}"
+                                    "{% if add_generation_prompt %}<s>assistant: {% endif %}"}})
                    .dump());
-    return add("caller", "language_modeling", "text.txt", "decoder, position: rotary",
-               "{type: hub, path: tools}", 2048);
+    return add(name, "language_modeling", "text.txt", "decoder, position: rotary",
+               fmt::format("{{type: hub, path: {}-tools}}", name), 2048);
   }
   std::filesystem::path ranker() const {
     return add("ranker", "{type: text_classification, problem: regression}", "scores.tsv, pair_column: other",
@@ -94,10 +108,15 @@ class SmallRuns {
  private:
   /// A token for each byte, and special ones.
   static std::string tokenizer_json(const nlohmann::ordered_json& vocabulary,
-                                    const std::vector<std::string>& special = {"<s>", "</s>"}) {
+                                    const std::vector<std::string>& special = {"<s>", "</s>"},
+                                    const std::vector<std::string>& plain = {}) {
     auto added = nlohmann::ordered_json::array();
-    for (const auto& content : special)
-      added.push_back({{"id", vocabulary.size() + added.size()}, {"content", content}, {"special", true}});
+    const auto add = [&](const std::string& content, const nlohmann::ordered_json& is_special) {
+      const size_t id = vocabulary.size() + added.size();
+      added.push_back({{"id", id}, {"content", content}, {"special", is_special}});
+    };
+    for (const auto& content : special) add(content, true);
+    for (const auto& content : plain) add(content, false);
     return nlohmann::ordered_json{
         {"added_tokens", added},
         {"normalizer", nullptr},

@@ -55,6 +55,10 @@ TEST(CallFormat, IsThatOfTheTemplate) {
       call_format(chat_template(
           loop + "[TOOL_CALLS][{\"name\": \"{{ c.function.name }}\", \"arguments\": " + json + "}]" + ends)),
       CallFormat::list);
+  for (const std::string between : {"[ARGS]", "[CALL_ID]{{ c.id }}[ARGS]"}) {
+    EXPECT_EQ(call_format(chat_template(loop + "[TOOL_CALLS]{{ c.function.name }}" + between + json + ends)),
+              CallFormat::named);
+  }
   EXPECT_EQ(call_format(chat_template(loop + "{{ c.function.name }}" + ends)), std::nullopt);
   EXPECT_EQ(call_format(chat_template("{% for m in messages %}{{ m.content }}{% endfor %}")), std::nullopt);
   EXPECT_EQ(call_format(chat_template("{{ raise_exception('no') }}")), std::nullopt);
@@ -83,7 +87,18 @@ TEST(CallReader, DividesAnswersWhateverTheirPiecesAre) {
       {CallFormat::object, " a {", " a {"},
       {CallFormat::object, "{\"a\": 1}", "{\"a\": 1}"},
       {CallFormat::list, "[" + f + ", " + g + "]", R"(|f{"x":"</b>"}|g{})"},
-      {CallFormat::list, "[1]", "[1]"}};
+      {CallFormat::list, "[1]", "[1]"},
+      {CallFormat::list, "Hi [a] \n[TOOL_CALLS][" + f + "]", R"(Hi [a]|f{"x":"</b>"})"},
+      {CallFormat::list, "[TOOL_CALLS] [" + g + "]", "|g{}"},
+      {CallFormat::list, "[TOOL_CALLS][1]", "[TOOL_CALLS][1]"},
+      {CallFormat::list, "Hi [TOOL_", "Hi [TOOL_"},
+      {CallFormat::named, "[TOOL_CALLS]f[ARGS]{\"x\": 1}[TOOL_CALLS]g[CALL_ID]abc[ARGS]{}",
+       R"(|f{"x":1}|g{})"},
+      {CallFormat::named, "So. [TOOL_CALLS]f[ARGS]{\"x\": \"[TOOL_CALLS]\"}", R"(So.|f{"x":"[TOOL_CALLS]"})"},
+      {CallFormat::named, "f[ARGS]{}", "f[ARGS]{}"},
+      {CallFormat::named, "[TOOL_CALLS]h[ARGS]{}", "[TOOL_CALLS]h[ARGS]{}"},
+      {CallFormat::named, "[TOOL_CALLS]f[ARGS]{", "[TOOL_CALLS]f[ARGS]{"},
+      {CallFormat::named, " [a", " [a"}};
   for (const auto& [format, answer, expected] : cases) {
     for (size_t size = 1; size <= answer.size(); ++size)
       EXPECT_EQ(divided(format, offer, answer, size), expected) << answer << " in pieces of " << size;
@@ -91,14 +106,31 @@ TEST(CallReader, DividesAnswersWhateverTheirPiecesAre) {
   auto one = offer;
   one.most = CallCount::one;
   EXPECT_EQ(divided(CallFormat::list, one, "[" + f + ", " + g + "]", 5), R"(|f{"x":"</b>"})");
+  EXPECT_EQ(divided(CallFormat::named, one, "[TOOL_CALLS]f[ARGS]{}[TOOL_CALLS]g[ARGS]{}", 5), "|f{}");
+  EXPECT_EQ(divided(CallFormat::tags, one, "<tool_call>" + g + "</tool_call><tool_call>" + g, 5), "|g{}");
 }
 
 class ToolsOfTheApi : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     runs_ = std::make_unique<testing::SmallRuns>();
+    const std::string name = "{{ c.function.name }}", arguments = "{{ c.function.arguments | tojson }}",
+                      object = R"({"name": ")" + name + R"(", "arguments": )" + arguments + "}";
+    const auto other = [&](const std::string& id, const std::vector<std::string>& special,
+                           const std::vector<std::string>& plain, const std::string& call) {
+      return ModelSource{.id = id, .path = runs_->caller(id, special, plain, call)};
+    };
     service_ = std::make_unique<Service>(ServiceOptions{
-        .models = {{.id = "caller", .path = runs_->caller()}, {.id = "writer", .path = runs_->writer()}}});
+        .models = {
+            {.id = "caller", .path = runs_->caller()},
+            {.id = "writer", .path = runs_->writer()},
+            other("tags", {}, {"<tool_call>"}, "<tool_call>\n" + object + "\n</tool_call>"),
+            other("hidden tags", {"<tool_call>", "</tool_call>"}, {},
+                  "<tool_call>\n" + object + "\n</tool_call>"),
+            other("object", {}, {R"({"name": ")"},
+                  R"({"name": ")" + name + R"(", "parameters": )" + arguments + "}"),
+            other("list", {"[TOOL_CALLS]"}, {}, "[TOOL_CALLS][" + object + "]"),
+            other("named", {"[TOOL_CALLS]", "[ARGS]"}, {}, "[TOOL_CALLS]" + name + "[ARGS]" + arguments)}});
   }
   static void TearDownTestSuite() {
     service_.reset();
@@ -219,6 +251,54 @@ TEST_F(ToolsOfTheApi, RequiredCallsFollowTheirSchema) {
   EXPECT_EQ(stream["tool_calls"].size(), 1u);
   EXPECT_EQ(stream["content"], "");
   EXPECT_EQ(stream["finish_reason"], "tool_calls");
+}
+
+// The first token of the marks of each model is so likely that it is written wherever it may be.
+TEST_F(ToolsOfTheApi, ACallThatHasBegunFollowsItsSchema) {
+  for (const std::string model : {"tags", "hidden tags", "object", "list", "named"}) {
+    SCOPED_TRACE(model);
+    for (int seed = 0; seed < 4; ++seed) {
+      const Json more{
+          {"model", model}, {"seed", seed}, {"logit_bias", {{"98", 100}}}, {"parallel_tool_calls", false}};
+      const auto found = choice(more);
+      ASSERT_EQ(found["finish_reason"], "tool_calls") << found;
+      const auto& calls = found["message"]["tool_calls"];
+      ASSERT_EQ(calls.size(), 1u);
+      const auto& function = calls[0]["function"];
+      const auto arguments = Json::parse(function["arguments"].get<std::string>());
+      if (function["name"] == "add") {
+        EXPECT_TRUE(arguments["a"] == 1 || arguments["a"] == 2 || arguments["a"] == 3);
+        EXPECT_TRUE(arguments["b"].is_boolean());
+      } else {
+        EXPECT_EQ(function["name"], "stop");
+        EXPECT_EQ(arguments, Json::object());
+      }
+      const auto stream = streamed(more);
+      ASSERT_EQ(stream["tool_calls"].size(), 1u);
+      EXPECT_EQ(stream["tool_calls"][0]["function"], function);
+    }
+  }
+  for (const std::string model : {"named", "list"}) {
+    const auto required =
+        choice({{"model", model}, {"tool_choice", "required"}, {"parallel_tool_calls", false}});
+    EXPECT_EQ(required["message"]["tool_calls"].size(), 1u) << required;
+    EXPECT_EQ(required["message"]["content"], nullptr);
+  }
+}
+
+// Without a mark, the answer is the one that is given without a form.
+TEST_F(ToolsOfTheApi, AnAnswerWithoutACallIsFree) {
+  const Json more{{"max_tokens", 40}, {"temperature", 1.5}};
+  const auto found = choice(more);
+  EXPECT_FALSE(found["message"].contains("tool_calls"));
+  EXPECT_THAT(found["message"]["content"].get<std::string>(), ::testing::Not(::testing::IsEmpty()));
+  // A schema that is not supported is no error, and leaves the arguments any object.
+  const auto odd = choice({{"model", "tags"},
+                           {"parallel_tool_calls", false},
+                           {"logit_bias", {{"98", 100}, {std::to_string('}' - '!'), 90}}},
+                           {"tools", {tool("f", {{"type", "object"}, {"not", {{"type", "null"}}}})}}});
+  ASSERT_EQ(odd["finish_reason"], "tool_calls") << odd;
+  EXPECT_EQ(odd["message"]["tool_calls"][0]["function"], Json({{"name", "f"}, {"arguments", "{}"}}));
 }
 
 TEST_F(ToolsOfTheApi, AModelWithTokensForGapsReadsASuffix) {

@@ -50,11 +50,20 @@ std::string prepare_calls(const ServedModel& model, TextCall& call) {
                                model.card().id),
                    "tools");
   }
-  if (answer.tools.choice != ToolChoice::required) return "";
-  auto [beginning, schema] = required_call(answer.tools, *answer.calls);
-  call.request.options.regex = "";
-  call.request.options.json_schema = std::move(schema);
-  return beginning;
+  auto& options = call.request.options;
+  auto& parts = call.request.parts;
+  parts.shown = shown_marks(model.tokenizer(), *answer.calls);
+  if (answer.tools.choice == ToolChoice::required) {
+    auto required = required_call(answer.tools, *answer.calls);
+    options.regex = "";
+    options.json_schema = std::move(required.schema);
+    parts.form = std::move(required.form);
+    return std::move(required.beginning);
+  }
+  // Where the whole output has a form, or goes on behind its end, calls have none.
+  const bool is_free = options.regex.empty() && options.json_schema.empty() && !options.ignore_eos;
+  if (is_free) parts.form = form_of_calls(answer.tools, *answer.calls);
+  return "";
 }
 
 }  // namespace
