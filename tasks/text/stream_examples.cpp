@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -36,17 +37,17 @@ class Spreader {
   }
 
   double total() const { return ends_.empty() ? 0 : ends_.back(); }
-  /// The next token, which has so many bytes of the text.
-  void add(double loss, double bytes) {
+  /// The next token, which has so many bytes of the text; without a loss if it is not predicted.
+  void add(std::optional<double> loss, double bytes) {
     const double begin = at_;
     at_ += bytes;
     while (part_ + 1 < examples_.size() && begin >= ends_[part_]) ++part_;
-    ++examples_[part_].targets;
+    if (loss) ++examples_[part_].targets;
     double from = begin;
     for (size_t i = part_; i < examples_.size(); ++i) {
       const bool is_last = i + 1 == examples_.size() || at_ <= ends_[i];
       const double to = is_last ? at_ : ends_[i];
-      examples_[i].loss += bytes > 0 ? loss * (to - from) / bytes : loss;
+      examples_[i].loss += loss.value_or(0) * (bytes > 0 ? (to - from) / bytes : 1);
       if (is_last) return;
       from = to;
     }
@@ -92,7 +93,7 @@ std::vector<ExampleScore> examples_of_stream(const TokenStore& stream, const std
     for (int64_t i = begin; i < end; ++i) {
       const int64_t n = i - first;
       const bool is_predicted = n >= 0 && n < std::ssize(losses);
-      spreader.add(is_predicted ? losses[static_cast<size_t>(n)] : 0,
+      spreader.add(is_predicted ? std::optional(losses[static_cast<size_t>(n)]) : std::nullopt,
                    scale * sizes[static_cast<size_t>(i - begin)]);
     }
     std::ranges::move(spreader.take(), std::back_inserter(examples));
