@@ -4,6 +4,8 @@
 #include <torch/nn/functional/loss.h>
 
 #include "base/error.h"
+#include "io/config/config_file.h"
+#include "models/families/model_keys.h"
 #include "tests/support/small_models.h"
 
 namespace zoo {
@@ -58,6 +60,22 @@ TEST(ForwardPass, LossReachesTheEncoderThroughCrossAttention) {
     EXPECT_GT(item.value().grad().abs().max().item<float>(), 0) << name;
   }
   EXPECT_GT(n_encoder, 10U);
+}
+
+// Positions are scaled in layers without a window alone, where those with one have a base of their own.
+TEST(ForwardPass, LayersWithAWindowKeepTheirPositionsUnscaled) {
+  const auto hidden = [](const std::string& keys) {
+    auto config = small_config(Architecture::decoder, Position::rotary);
+    ConfigFile::parse("{" + keys + "}", "test").read(config);
+    const auto model = random_model(config);
+    torch::manual_seed(5);
+    return model->hidden_states({.input = {tokens(kBatch, kLength), {}}});
+  };
+  const std::string window = ", attention: {type: window, size: 4}";
+  const std::string scaled = "rotary: {local_theta: 500, scaling: linear, factor: 4}",
+                    plain = "rotary: {local_theta: 500}";
+  EXPECT_TRUE(torch::equal(hidden(scaled + window), hidden(plain + window)));
+  EXPECT_FALSE(close(hidden("rotary: {scaling: linear, factor: 4}"), hidden("norm: layer_norm")));
 }
 
 // A row in a padded batch gives the same result as the row alone.

@@ -11,6 +11,7 @@
 #include "io/config/config_file.h"
 #include "models/families/model_cost.h"
 #include "models/families/model_keys.h"
+#include "models/stack.h"
 #include "tests/support/errors.h"
 #include "tests/support/small_models.h"
 
@@ -149,6 +150,16 @@ TEST(StochasticDepth, LeavesOutSubLayersOfWholeRows) {
   EXPECT_NEAR(y.max().item<double>(), 4, 1e-6);
   residual->eval();
   EXPECT_TRUE(torch::equal(residual(x, {[](const torch::Tensor& h) { return torch::ones_like(h); }}), x + 1));
+}
+
+TEST(StochasticDepth, GrowsFromNothingToTheLastLayer) {
+  auto config = small_vit();
+  config.n_layers = 3;
+  config.stochastic_depth = 0.3;
+  for (int64_t layer = 0; layer < 3; ++layer) {
+    EXPECT_NEAR(layer_options(config, StackRole::encoder, layer).stochastic_depth(),
+                0.15 * static_cast<double>(layer), 1e-12);
+  }
 }
 
 TEST(LayerScale, ScalesEachNumber) {
