@@ -60,7 +60,9 @@ void describe(ConfigVisitor& v, DataConfig& c) {
       "the working directory, and "
       "in the data root ($ZOO_DATA, else ./datasets). text_to_text: each is a prefix, for PREFIX.source "
       "and PREFIX.target, or a table with the columns source and target. speech_recognition: each is a list "
-      "(NAME.tsv) with the columns audio, text and, if known, speaker.");
+      "(NAME.tsv) with the columns audio, text and, if known, speaker. structure_prediction: each is a "
+      "folder of "
+      "PDB and mmCIF files, one such file, or a table with the columns file and, if wanted, chain.");
   v.field("valid", c.valid, "Validation files; none = use the end of the training text.");
   v.field("test", c.test, "Test files, for `zoo evaluate`.");
   v.field("valid_fraction", c.valid_fraction,
@@ -169,6 +171,9 @@ void describe(ConfigVisitor& v, DataConfig& c) {
              [&] { v.field("images", c.images, "image_classification: how images become inputs."); });
   v.only_for({"speech_recognition"},
              [&] { v.field("audio", c.audio, "speech_recognition: how recordings become inputs."); });
+  v.only_for({"structure_prediction"}, [&] {
+    v.field("structures", c.structures, "structure_prediction: how structures become inputs.");
+  });
   of_texts([&] { v.field("tokenizer", c.tokenizer, "How text becomes tokens."); });
 }
 
@@ -228,11 +233,27 @@ namespace {
 
   const std::filesystem::path given(path.text);
   auto message = fmt::format("{} does not exist{}", excerpt(path.text, 300), places_of(path));
-  constexpr auto corpora = std::to_array<std::string_view>(
-      {"debian-packages", "dict-de-en",    "messages-de-en", "fortunes", "tinyshakespeare",    "wikitext-2",
-       "multi30k",        "sst2",          "fashion-mnist",  "fsdd",     "fsdd-strings",       "espeak",
-       "nottingham",      "python-stdlib", "proteins",       "listops",  "associative-recall", "copy",
-       "addition",        "canvases"});
+  constexpr auto corpora = std::to_array<std::string_view>({"debian-packages",
+                                                            "dict-de-en",
+                                                            "messages-de-en",
+                                                            "fortunes",
+                                                            "tinyshakespeare",
+                                                            "wikitext-2",
+                                                            "multi30k",
+                                                            "sst2",
+                                                            "fashion-mnist",
+                                                            "fsdd",
+                                                            "fsdd-strings",
+                                                            "espeak",
+                                                            "nottingham",
+                                                            "python-stdlib",
+                                                            "proteins",
+                                                            "structures",
+                                                            "listops",
+                                                            "associative-recall",
+                                                            "copy",
+                                                            "addition",
+                                                            "canvases"});
   const std::string first = given.begin() == given.end() ? std::string() : given.begin()->string();
   if (std::ranges::find(corpora, first) != corpora.end())
     message += fmt::format("; get it with `scripts/get_data.sh {}`", first);

@@ -11,6 +11,7 @@
 
 #include "data/audio_config.h"
 #include "data/image_config.h"
+#include "data/structure_config.h"
 #include "io/config/config_file.h"
 #include "io/config/config_path.h"
 
@@ -77,7 +78,7 @@ constexpr auto config_names(LabelUnit) {
 
 struct DataConfig {
   /// Files. For text_to_text each is a prefix, PREFIX.source and PREFIX.target, or a table. For
-  /// speech_recognition each is a list of recordings.
+  /// speech_recognition each is a list of recordings; for structure_prediction a folder of structures.
   std::vector<ConfigPath> train, valid, test;
   /// Without `valid`: share of the training text, from its end, that becomes the validation split.
   double valid_fraction = 0.1;
@@ -115,6 +116,7 @@ struct DataConfig {
   double hide_probability = 0;  // token_classification: share of the tokens that <mask> replaces in training
   ImageConfig images;
   AudioConfig audio;
+  StructureConfig structures;
   TokenizerConfig tokenizer;
 };
 void describe(ConfigVisitor& v, DataConfig& c);

@@ -15,7 +15,8 @@ using Metrics = std::map<std::string, double>;
 
 /// Whether a metric says how much was measured: tokens, targets, images.
 inline bool is_count(std::string_view metric) {
-  return metric == "tokens" || metric == "targets" || metric == "images" || metric == "recordings";
+  return metric == "tokens" || metric == "targets" || metric == "images" || metric == "recordings" ||
+         metric == "chains";
 }
 
 /// A metric for people: four decimals, or for a huge number its power of ten.

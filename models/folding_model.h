@@ -1,17 +1,19 @@
 #pragma once
-// The interface of models that turn the sequence of a protein into a structure.
+// The interfaces of models that turn the sequence of a protein into a structure.
 
 #include <cstdint>
 #include <optional>
 
 #include <torch/types.h>
 
+#include "base/residues/residues.h"
 #include "layers/folding/folding_trunk.h"
 #include "models/model.h"
 
 namespace zoo {
 
-/// What a model says about a batch of chains. Rows of padding have any values.
+/// What a model says about a batch of chains. Rows of padding have any values; what a model does not say is
+/// undefined.
 struct Folding {
   Folded folded;
   torch::Tensor distance_logits =
@@ -20,6 +22,9 @@ struct Folding {
   torch::Tensor residue_logits = {};  // (B, L, 23): the kinds of hidden residues
   /// (K, B, L, 37, 50): bins of lDDT after each block of the structure module, for the atoms of kAtomNames.
   torch::Tensor lddt_logits = {};
+  /// How many of the atoms of structures.positions the model has learnt to place, the first ones: all, or
+  /// those of the backbone.
+  int64_t n_places = kAtomPlaces;
 };
 
 class FoldingModel {
@@ -32,5 +37,25 @@ class FoldingModel {
 
 /// A model's interface for folding, or null if it does not fold.
 inline FoldingModel* folding_of(Model& model) { return dynamic_cast<FoldingModel*>(&model); }
+
+/// (B, L) float: 1 for residues, 0 for padding.
+torch::Tensor residue_mask(const TokenBatch& chains, const torch::TensorOptions& options);
+
+/// A model that moves backbones from noise to structures (flow matching, Lipman et al. 2023).
+class FlowModel {
+ public:
+  virtual ~FlowModel() = default;
+  /// The velocities of N, CA, C and O, (B, L, 4, 3), where they are at `places`, (B, L, 4, 3), at `times`
+  /// (B), from 0, noise, to 1, the structure. Lengths are in units of kUnit Å.
+  virtual torch::Tensor velocities(const TokenBatch& chains, const torch::Tensor& places,
+                                   const torch::Tensor& times) = 0;
+  /// The Euler steps of a prediction.
+  virtual int64_t n_steps() const = 0;
+
+  static constexpr double kUnit = 16;
+};
+
+/// A model's interface for such a flow, or null if it has none.
+inline FlowModel* flow_of(Model& model) { return dynamic_cast<FlowModel*>(&model); }
 
 }  // namespace zoo

@@ -106,6 +106,9 @@ void initialize(torch::nn::Module& model, const ModelConfig& config) {
       initialize_t5(model, config);
       break;
   }
+  visit_weights(model, [](const Weight& weight) {
+    if (weight.use == WeightUse::modulation) weight.rows().zero_();
+  });
   for (const auto& module : model.modules()) {
     if (auto* linear = module->as<LinearImpl>(); linear && linear->bias.defined()) linear->bias.zero_();
   }

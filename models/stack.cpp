@@ -15,7 +15,6 @@
 #include "models/mixers/mixers.h"
 
 namespace zoo {
-namespace {
 
 RotaryOptions rotary_options(const ModelConfig& config) {
   const auto& r = config.rotary;
@@ -33,6 +32,8 @@ RotaryOptions rotary_options(const ModelConfig& config) {
       .high_frequency_factor(r.high_frequency_factor)
       .divisors(r.divisors);
 }
+
+namespace {
 
 /// The rotary options of the layers with a window, which may have a base of their own.
 RotaryOptions local_rotary_options(const ModelConfig& config) {

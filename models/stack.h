@@ -93,6 +93,9 @@ class Stack : public torch::nn::ModuleHolder<StackImpl> {
 /// The keys and values of a source that an encoder has read stay in fp32.
 void store_cache(torch::nn::Module& model, CacheFormat format);
 
+/// The configuration's options for rotary positions.
+RotaryOptions rotary_options(const ModelConfig& config);
+
 /// The configuration's options for layer `layer`.
 /// Mixers keep in `shared` what they share; null: each has its own.
 TransformerLayerOptions layer_options(const ModelConfig& config, StackRole role, int64_t layer,

@@ -6,7 +6,8 @@
 #   4. scripts/data/make_NAME.py, which makes a synthetic corpus within half a minute (canvases, espeak: one or two)
 # The script checks every file against scripts/data/SHA256SUMS and writes either a whole corpus or nothing. It leaves
 # corpora alone that are already complete and correct. The pictures of canvases are checked against its images.sha256,
-# which is itself checked first, and so are the recordings of fsdd, fsdd-strings and espeak with their recordings.sha256.
+# which is itself checked first, and so are the recordings of fsdd, fsdd-strings and espeak with their recordings.sha256, and the
+# chains of structures with the chains.sha256 that is made of them.
 # debian-packages, messages-de-en, python-stdlib and espeak follow the release of Debian on the machine; their own folders
 # have their SHA256SUMS, and SOURCES, which says what they were made from.
 #
@@ -23,7 +24,7 @@ sums=$scripts/data/SHA256SUMS
 data=${ZOO_DATA:-${scripts%/*}/datasets}
 mirror=${ZOO_DATA_MIRROR:-}
 names=(debian-packages dict-de-en messages-de-en fortunes tinyshakespeare wikitext-2 multi30k sst2 fashion-mnist
-       fsdd nottingham python-stdlib proteins canvases fsdd-strings espeak listops associative-recall copy addition)
+       fsdd nottingham python-stdlib proteins structures canvases fsdd-strings espeak listops associative-recall copy addition)
 temp=''
 trap 'if [[ -n $temp ]]; then rm -rf "$temp"; fi' EXIT
 trap 'exit 130' INT
@@ -52,6 +53,7 @@ describe_corpus() {
     fsdd-strings) echo '4,800 strings of spoken digits, made of fsdd (synthetic)' ;;
     espeak) echo '3,400 sentences of fortunes, spoken by Debian'"'"'s espeak-ng' ;;
     proteins) echo '5,542 protein chains with their secondary structure (mirror only)' ;;
+    structures) echo '526 protein chains in space, as PDB files (mirror only)' ;;
     canvases) echo '37,000 grey pictures with boxes around items of fashion-mnist (synthetic)' ;;
     listops) echo 'nested operations on lists of digits, with their values (synthetic)' ;;
     associative-recall) echo 'keys, values, and questions about them (synthetic)' ;;
@@ -79,6 +81,7 @@ made_files() {
   case $1 in
     nottingham) printf '%s\n' {train,valid,test}.abc ;;
     proteins) printf '%s\n' structure.{train,strands,valid,test}.tsv ;;
+    structures) echo chains.sha256 ;;
   esac
 }
 is_made() { made_files "$1" | grep -qx -- "$2"; }
@@ -117,16 +120,24 @@ first_wrong() {
     [[ $actual == "$expected" ]] || { echo "$file has sha256 $actual instead of ${expected:-a known one}"; return; }
   done < <(files_of "$1")
   local many
-  many=$(folder_of "$1")
+  many=$(list_of_folders "$1")
   [[ -n $many ]] || return 0
-  (cd "$2" && LC_ALL=C sha256sum --check --quiet "$many.sha256") 2>/dev/null |
+  (cd "$2" && LC_ALL=C sha256sum --check --quiet "$many") 2>/dev/null |
     sed -n '1s/: FAILED.*/ is missing or damaged/p' || true
 }
-# The folder of corpus $1 with many files, which FOLDER.sha256 lists; nothing if it has none.
-folder_of() {
+# The folders of corpus $1 with many files; nothing if it has none.
+folders_of() {
   case $1 in
     canvases) echo images ;;
     fsdd | fsdd-strings | espeak) echo recordings ;;
+    structures) printf '%s\n' train valid test ;;
+  esac
+}
+# The file that lists them with their checksums.
+list_of_folders() {
+  case $1 in
+    structures) echo chains.sha256 ;;
+    *) folders_of "$1" | sed 's/$/.sha256/' ;;
   esac
 }
 # Whether the mirror has the recordings of fsdd as they are published, without lists.
@@ -287,8 +298,8 @@ ZOO_DATA_MIRROR to a folder that has fashion-mnist/"
         fail 2 "$name: $(tail -n 1 "$temp/error")"
       espeak-ng --version | sed 's/  Data at.*//' >"$out/SOURCES"
       ;;
-    proteins)
-      fail 1 "$name: no public URL has these files; set ZOO_DATA_MIRROR to a folder that has proteins/"
+    proteins | structures)
+      fail 1 "$name: no public URL has these files; set ZOO_DATA_MIRROR to a folder that has $name/"
       ;;
     canvases | fsdd-strings | listops | associative-recall | copy | addition)
       source=scripts/data/make_${name//-/_}.py
@@ -325,10 +336,9 @@ get() {
       [[ -f $source/$file ]] || fail 2 "$name: $source/$file is missing"
       cp "$source/$file" "$temp/files/$file" 2>/dev/null || fail 1 "$name: cannot copy $source/$file to $data"
     done
-    many=$(folder_of "$name")
-    if [[ -n $many ]]; then
+    for many in $(folders_of "$name"); do
       cp -r "$source/$many" "$temp/files/$many" 2>/dev/null || fail 1 "$name: cannot copy $source/$many to $data"
-    fi
+    done
     chmod -R u+w "$temp/files"
   else
     source='its public URL'

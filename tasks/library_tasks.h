@@ -28,7 +28,7 @@ TaskType image_classification();
 TaskType object_detection();
 /// What is said in recordings, with a speech_encoder or whisper.
 TaskType speech_recognition();
-/// Structures of proteins from their sequences, with an esmfold.
+/// Structures of proteins from their sequences, with a fold_flow, fold_pairs or esmfold.
 TaskType structure_prediction();
 
 }  // namespace zoo

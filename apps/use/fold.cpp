@@ -67,18 +67,29 @@ nlohmann::json rounded(const std::vector<double>& numbers) {
   return list;
 }
 
+nlohmann::ordered_json or_null(const std::optional<double>& number) {
+  return number ? nlohmann::ordered_json(*number) : nlohmann::ordered_json();
+}
+
+/// A number with so many digits behind the point, or -.
+std::string or_dash(const std::optional<double>& number, int digits) {
+  return number ? fmt::format("{:.{}f}", *number, digits) : "-";
+}
+
 nlohmann::ordered_json json_of(const NamedSequence& sequence, const FoldedChain& folded,
                                const std::optional<SuperposedTraces>& truth) {
-  auto errors = nlohmann::json::array();
-  for (int64_t i = 0; i < folded.aligned_error.size(0); ++i) {
+  auto errors = folded.aligned_error.defined() ? nlohmann::json::array() : nlohmann::json();
+  for (int64_t i = 0; folded.aligned_error.defined() && i < folded.aligned_error.size(0); ++i) {
     const auto row = folded.aligned_error[i];
     const auto* const first = row.const_data_ptr<float>();
     errors.push_back(rounded({first, first + row.numel()}));
   }
-  nlohmann::ordered_json result{
-      {"name", sequence.name},           {"sequence", sequence.letters},
-      {"mean_plddt", folded.mean_plddt}, {"ptm", folded.tm_score},
-      {"plddt", rounded(folded.plddt)},  {"predicted_aligned_error", std::move(errors)}};
+  nlohmann::ordered_json result{{"name", sequence.name},
+                                {"sequence", sequence.letters},
+                                {"mean_plddt", or_null(folded.mean_plddt)},
+                                {"ptm", or_null(folded.tm_score)},
+                                {"plddt", rounded(folded.plddt)},
+                                {"predicted_aligned_error", std::move(errors)}};
   if (truth) result["truth"] = to_json(*truth);
   return result;
 }
@@ -91,9 +102,11 @@ ShownStructure shown_chain(const NamedSequence& sequence, const FoldedChain& fol
   const auto chosen = torch::tensor(places);
   return {.title = sequence.name,
           .trace = std::move(trace),
-          .origin = StructureOrigin::predicted,
+          .origin = folded.mean_plddt ? StructureOrigin::predicted : StructureOrigin::file,
           .predicted_tm_score = folded.tm_score,
-          .aligned_error = folded.aligned_error.index_select(0, chosen).index_select(1, chosen),
+          .aligned_error = folded.aligned_error.defined()
+                               ? folded.aligned_error.index_select(0, chosen).index_select(1, chosen)
+                               : torch::Tensor(),
           .truth = std::move(truth),
           .truth_title = arguments.truth ? arguments.truth->filename().string() : std::string()};
 }
@@ -138,8 +151,9 @@ void fold_sequences(const FoldArguments& arguments, const Run& run) {
     if (arguments.json) {
       results.push_back(json_of(sequence, folded, truth));
     } else {
-      std::cout << fmt::format("{}\t{}\t{:.1f}\t{:.3f}{}\n", sequence.name, sequence.letters.size(),
-                               folded.mean_plddt, folded.tm_score, truth ? to_columns(*truth) : "")
+      std::cout << fmt::format("{}\t{}\t{}\t{}{}\n", sequence.name, sequence.letters.size(),
+                               or_dash(folded.mean_plddt, 1), or_dash(folded.tm_score, 3),
+                               truth ? to_columns(*truth) : "")
                 << std::flush;
     }
     show(++n_done, std::ssize(sequences));

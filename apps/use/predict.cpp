@@ -474,7 +474,8 @@ void add_predict(CLI::App& app, int& exit_code) {
       "model of the task structure_prediction reads proteins: --text is a sequence of letters, and --input "
       "is FASTA, a structure as PDB or mmCIF, of whose chains it takes the sequences, or a text with a "
       "sequence in each line, also with .gz. It prints the name of each chain, its length, the mean pLDDT, "
-      "and the predicted TM-score; with --truth also the residues that have a partner there, the TM-score, "
+      "and the predicted TM-score, - for both if the model says nothing of its errors; with --truth also the "
+      "residues that have a partner there, the TM-score, "
       "the "
       "lDDT and the RMSD in Å.");
   command->callback([arguments, &exit_code] { exit_code = predict(*arguments); });

@@ -16,6 +16,8 @@ inline constexpr int64_t kUnknownResidue = 20;
 inline constexpr int64_t kResidueTypes = 21;
 /// The most heavy atoms of a residue within a chain.
 inline constexpr int64_t kAtomPlaces = 14;
+/// The first of them, the backbone: N, CA, C and O. The second one stands for the residue.
+inline constexpr int64_t kBackboneAtoms = 4, kCaPlace = 1;
 /// Groups of atoms that move as one: the backbone; those that turn about the torsion angles omega, phi (both
 /// have hydrogens alone, and omega's belong to the residue before) and psi; and those of the angles chi 1 to
 /// chi 4.

@@ -33,8 +33,8 @@ ForeignConfig part_of(ForeignConfig& from, std::string_view key) {
   return std::move(*part);
 }
 
-EsmfoldStructureConfig read_structure(ForeignConfig from) {
-  EsmfoldStructureConfig to;
+StructureModuleConfig read_structure(ForeignConfig from) {
+  StructureModuleConfig to;
   to.residue_width = from.integer("sequence_dim", to.residue_width);
   to.pair_width = from.integer("pairwise_dim", to.pair_width);
   to.head_width = from.integer("ipa_dim", to.head_width);

@@ -33,6 +33,16 @@ torch::Tensor Rigid::matrices() const {
   return torch::cat({upper, last}, -2);
 }
 
+Rigid frames_of_backbone(const torch::Tensor& n, const torch::Tensor& ca, const torch::Tensor& c) {
+  constexpr double least_length = 1e-8;
+  const auto unit = [](const torch::Tensor& v) {
+    return v / v.square().sum(-1, true).clamp_min(least_length).sqrt();
+  };
+  const auto x = unit(c - ca), to_n = n - ca;
+  const auto y = unit(to_n - x * (x * to_n).sum(-1, true));
+  return {.rotation = torch::stack({x, y, torch::cross(x, y, -1)}, -1), .translation = ca};
+}
+
 torch::Tensor rotations_of(const torch::Tensor& quaternions) {
   const auto q = quaternions.unbind(-1);
   const auto &a = q[0], &b = q[1], &c = q[2], &d = q[3];

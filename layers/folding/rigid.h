@@ -50,6 +50,10 @@ class BackboneFrames {
   torch::Tensor translations_;  // (B, L, 3)
 };
 
+/// The frames of residues (algorithm 21) from the places (…, 3) of N, CA and C: CA is the origin, C lies on
+/// the x axis, and N in the plane of x and y. Atoms at one place give a frame of zeros.
+Rigid frames_of_backbone(const torch::Tensor& n, const torch::Tensor& ca, const torch::Tensor& c);
+
 /// Unit quaternions a + bi + cj + dk, (…, 4) → rotations (…, 3, 3).
 torch::Tensor rotations_of(const torch::Tensor& quaternions);
 

@@ -29,6 +29,7 @@ enum class WeightUse {
   object_table,     // one row per object query (Carion et al. 2020)
   distance_table,   // one row per distance, added to keys or values (Shaw et al. 2018)
   convolution,      // one row per output channel
+  modulation,       // a linear map from a condition to shifts, scales and gates; begins as zeros
 };
 
 /// Rows `first` … `first` + `count` - 1 of a parameter, and their use.

@@ -15,6 +15,7 @@
 #include "layers/weights/construction.h"
 #include "models/contact_regression.h"
 #include "models/families/family_model.h"
+#include "models/families/folding_keys.h"
 #include "models/folding_model.h"
 
 namespace zoo {
@@ -28,34 +29,6 @@ const EsmfoldConfig& esmfold_config(const ModelConfig& config) {
   return config.architecture.as<EsmfoldConfig>();
 }
 
-FoldingTrunkOptions trunk_options(const EsmfoldConfig& c) {
-  const auto& s = c.structure;
-  const auto attention = InvariantPointAttentionOptions(s.residue_width, s.pair_width)
-                             .n_heads(s.n_heads)
-                             .head_width(s.head_width)
-                             .query_points(s.query_points)
-                             .value_points(s.value_points);
-  const auto structure = StructureModuleOptions(attention)
-                             .n_blocks(s.n_blocks)
-                             .transition_layers(s.transition_layers)
-                             .angle_width(s.angle_width)
-                             .angle_blocks(s.angle_blocks)
-                             .dropout(s.dropout)
-                             .unit(s.unit);
-  const auto block = FoldingBlockOptions(c.residue_width, c.pair_width)
-                         .residue_heads(c.residue_heads)
-                         .pair_heads(c.pair_heads)
-                         .dropout(c.dropout);
-  return FoldingTrunkOptions(block, structure).n_blocks(c.n_blocks).most_distance(c.most_distance);
-}
-
-/// (B, L) float: 1 for residues, 0 for padding.
-torch::Tensor mask_of(const TokenBatch& chains, const torch::TensorOptions& options) {
-  if (!chains.lengths.defined()) return torch::ones(chains.ids.sizes(), options);
-  const auto places = torch::arange(chains.length(), chains.ids.options());
-  return (places.unsqueeze(0) < chains.lengths.unsqueeze(1)).to(options.dtype());
-}
-
 /// Chains in ESM's vocabulary, between its tokens for start and end: (B, L + 2).
 TokenBatch esm_tokens(const TokenBatch& chains) {
   const int64_t B = chains.batch_size(), L = chains.length();
@@ -64,63 +37,23 @@ TokenBatch esm_tokens(const TokenBatch& chains) {
   auto ids = torch::full({B, L + 2}, kEsmPadding, chains.ids.options());
   ids.select(1, 0).fill_(kEsmStart);
   ids.narrow(1, 1, L).copy_(
-      table.index({chains.ids}).masked_fill(mask_of(chains, chains.ids.options()) == 0, kEsmPadding));
+      table.index({chains.ids}).masked_fill(residue_mask(chains, chains.ids.options()) == 0, kEsmPadding));
   ids.scatter_(1, (lengths + 1).unsqueeze(1), kEsmEnd);
   return {.ids = ids, .lengths = lengths + 2};
 }
 
 void validate_esmfold(const ModelConfig& config, const Complain& complain) {
   const auto& c = esmfold_config(config);
-  if (c.residue_width % c.residue_heads != 0)
-    complain("architecture.residue_heads",
-             fmt::format("residue_width {} is not a multiple of it", c.residue_width));
-  if (c.pair_width % c.pair_heads != 0)
-    complain("architecture.pair_heads", fmt::format("pair_width {} is not a multiple of it", c.pair_width));
-  if (c.pair_width % 2 != 0) complain("architecture.pair_width", "must be even");
+  validate_trunk(c, complain);
   if (config.vocab_size.value_or(0) <= std::ranges::max(esm_tokens_of_residues()))
     complain("vocab_size", "must be that of ESM's vocabulary, 33: residues are given their tokens in it");
 }
 
 }  // namespace
 
-void describe(ConfigVisitor& v, EsmfoldStructureConfig& c) {
-  constexpr double widest = 1 << 16, most = 1 << 10;
-  v.field("residue_width", c.residue_width, "Width of the vectors of residues.", Limits::between(1, widest));
-  v.field("pair_width", c.pair_width, "Width of the vectors of pairs.", Limits::between(1, widest));
-  v.field("n_blocks", c.n_blocks, "Blocks, which all have the same weights.", Limits::between(1, most));
-  v.field("n_heads", c.n_heads, "Heads of invariant point attention.", Limits::between(1, most));
-  v.field("head_width", c.head_width, "Width of a head.", Limits::between(1, widest));
-  v.field("query_points", c.query_points, "Points of the queries, and of the keys, of a head.",
-          Limits::between(1, most));
-  v.field("value_points", c.value_points, "Points of the values of a head.", Limits::between(1, most));
-  v.field("transition_layers", c.transition_layers, "Transitions behind the attention.",
-          Limits::between(1, most));
-  v.field("angle_width", c.angle_width, "Width of the network for torsion angles.",
-          Limits::between(1, widest));
-  v.field("angle_blocks", c.angle_blocks, "Blocks of that network.", Limits::between(0, most));
-  v.field("unit", c.unit, "Å of one unit of the frames' places.", Limits::positive());
-  v.field("dropout", c.dropout, "Dropout behind attention and transitions.", {.min = 0, .max = 0.99});
-}
-
 void describe(ConfigVisitor& v, EsmfoldConfig& c) {
-  constexpr double widest = 1 << 16, most = 1 << 10;
-  v.field("passes", c.passes,
-          "Passes through the trunk: each begins with the structure of the last one (recycling).",
-          Limits::between(1, most));
-  v.field("n_blocks", c.n_blocks, "Blocks of the trunk.", Limits::between(0, most));
-  v.field("residue_width", c.residue_width, "Width of the trunk's vectors of residues.",
-          Limits::between(1, widest));
-  v.field("pair_width", c.pair_width, "Width of the trunk's vectors of pairs.", Limits::between(2, widest));
-  v.field("residue_heads", c.residue_heads, "Heads of the attention of residues.",
-          Limits::between(1, widest));
-  v.field("pair_heads", c.pair_heads, "Heads of the attention of pairs.", Limits::between(1, widest));
-  v.field("most_distance", c.most_distance, "Distances along the chain beyond this one count as this one.",
-          Limits::between(1, widest));
-  v.field("dropout", c.dropout, "Dropout of the trunk; pairs lose rows and columns with twice this rate.",
-          {.min = 0, .max = 0.49});
-  v.field("chunk_size", c.chunk_size,
-          "Rows of pairs that triangle attention computes at a time, which takes less memory; default: all.",
-          Limits::between(1, widest));
+  constexpr double widest = 1 << 16;
+  describe_trunk(v, c);
   v.field("embed_residues", c.embed_residues, "The trunk also reads a vector for each kind of residue.");
   v.field("confidence_width", c.confidence_width, "Width of the network that predicts lDDT.",
           Limits::between(1, widest));
@@ -240,7 +173,7 @@ Folding EsmfoldModel::fold(const Batch& batch, std::optional<int64_t> passes) {
   const auto& c = esmfold_config(config_);
   const auto& chains = batch.input;
   const auto vectors = residue_vectors(chains);
-  const auto mask = mask_of(chains, vectors.options().requires_grad(false));
+  const auto mask = residue_mask(chains, vectors.options().requires_grad(false));
   const FoldingInput input{
       .vectors = vectors,
       .residues = chains.ids,

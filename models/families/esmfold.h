@@ -6,17 +6,9 @@
 #include <vector>
 
 #include "models/config/model_config.h"
+#include "models/families/folding_keys.h"
 
 namespace zoo {
-
-/// Keys of the structure module.
-struct EsmfoldStructureConfig {
-  int64_t residue_width = 384, pair_width = 128;
-  int64_t n_blocks = 8, n_heads = 12, head_width = 16, query_points = 4, value_points = 8;
-  int64_t transition_layers = 1, angle_width = 128, angle_blocks = 2;
-  double unit = 10, dropout = 0.1;
-};
-void describe(ConfigVisitor& v, EsmfoldStructureConfig& c);
 
 /// The keys of the family, beside `type: esmfold`. Those of `model` itself describe the language model.
 struct EsmfoldConfig {
@@ -27,7 +19,7 @@ struct EsmfoldConfig {
   std::optional<int64_t> chunk_size = {};
   bool embed_residues = true;
   int64_t confidence_width = 128;
-  EsmfoldStructureConfig structure = {};
+  StructureModuleConfig structure = {};
 };
 void describe(ConfigVisitor& v, EsmfoldConfig& c);
 

@@ -23,6 +23,8 @@ ModelFamily detr_family();
 ModelFamily whisper_family();
 ModelFamily speech_encoder_family();
 ModelFamily esmfold_family();
+ModelFamily fold_flow_family();
+ModelFamily fold_pairs_family();
 
 namespace {
 
@@ -92,9 +94,10 @@ ModelFamily reading_tokens(ModelFamily family) {
 
 Registry<ModelFamily>& model_families() {
   static Registry<ModelFamily> families(
-      "model family", {reading_tokens(encoder_family()), reading_tokens(decoder_family()),
-                       reading_tokens(encoder_decoder_family()), vit_family(), resnet_family(), detr_family(),
-                       whisper_family(), speech_encoder_family(), esmfold_family()});
+      "model family",
+      {reading_tokens(encoder_family()), reading_tokens(decoder_family()),
+       reading_tokens(encoder_decoder_family()), vit_family(), resnet_family(), detr_family(),
+       whisper_family(), speech_encoder_family(), esmfold_family(), fold_flow_family(), fold_pairs_family()});
   return families;
 }
 

@@ -78,8 +78,8 @@ inline std::string_view what_lacks(const ModelFamily& family) {
                                 : std::string_view();
 }
 
-/// Holds encoder, decoder, encoder_decoder, vit, resnet, detr, whisper, speech_encoder, esmfold and added
-/// families.
+/// Holds encoder, decoder, encoder_decoder, vit, resnet, detr, whisper, speech_encoder, esmfold, fold_flow,
+/// fold_pairs and added families.
 Registry<ModelFamily>& model_families();
 
 /// A ModelFamily::make that constructs an Impl.

@@ -1,5 +1,8 @@
 // zoo predict with a model that folds proteins.
 
+#include <map>
+
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -11,6 +14,7 @@
 #include "io/files.h"
 #include "models/families/families.h"
 #include "tests/cli/support.h"
+#include "tests/support/small_structures.h"
 
 namespace zoo::testing {
 namespace {
@@ -129,6 +133,58 @@ TEST_F(Fold, FilesAreShownAndCompared) {
     EXPECT_EQ(outcome.code, 2) << arguments;
     EXPECT_THAT(outcome.err, HasSubstr(message));
   }
+}
+
+// A model that was trained here says nothing of its errors, and places backbones alone.
+TEST_F(Fold, ModelsThatWereTrainedHereFoldBackbones) {
+  const TempDir trained;
+  write_structures(trained, "");
+  const std::map<std::string, std::string> models{
+      {"flow",
+       "{architecture: {type: fold_flow, steps: 2, time_width: 8}, d_model: 16, n_layers: 1, n_heads: 2}"},
+      {"pairs",
+       "{architecture: {type: fold_pairs, n_blocks: 1, residue_width: 16, pair_width: 8, residue_heads: 2, "
+       "pair_heads: 2}}"}};
+  for (const auto& [name, model] : models) {
+    trained.write(name + ".yaml", fmt::format(R"(
+task: structure_prediction
+data: {{train: folds, valid: folds, test: folds}}
+model: {}
+training: {{steps: 2, batch_size: 4}}
+)",
+                                              model));
+    SCOPED_TRACE(name);
+    const auto trains = run_zoo(trained, "train " + name + ".yaml --out " + name);
+    ASSERT_EQ(trains.code, 0) << trains.err;
+    const auto scores = run_zoo(trained, "evaluate " + name + " --split test");
+    EXPECT_EQ(scores.code, 0) << scores.err;
+    for (const auto* const metric :
+         {"lddt_ca   0.", "tm_score  0.", "rmsd ", "bonded ", "clashes ", "chains    10"})
+      EXPECT_THAT(scores.out, HasSubstr(metric));
+    const auto outcome = run_zoo(
+        trained, "predict " + name + " --text WWWWW --out " + name + "-out --page --truth folds/1.pdb");
+    EXPECT_EQ(outcome.code, 2) << "the chain is not in the file";
+    const auto folded =
+        run_zoo(trained, "predict " + name + " --text VGLAVVKAEG --out out --page --truth folds/1.pdb");
+    EXPECT_EQ(folded.code, 0) << folded.err;
+    EXPECT_THAT(folded.out, StartsWith("sequence\t10\t-\t-\t10\t"));
+    const auto chain = read_structure(trained / "out/sequence.pdb").models.front().chains.front();
+    EXPECT_EQ(letters_of(chain), "VGLAVVKAEG");
+    for (const auto& residue : chain.residues) EXPECT_EQ(residue.atoms.size(), 4U);
+    EXPECT_THAT(read_file(trained / "out/sequence.html"), HasSubstr("\"predicted\":false"));
+    const auto answer = nlohmann::json::parse(run_zoo(trained, "predict " + name + " --text MKT --json").out);
+    const auto& result = answer.at("results").at(0);
+    EXPECT_TRUE(result.at("mean_plddt").is_null());
+    EXPECT_TRUE(result.at("predicted_aligned_error").is_null());
+  }
+  EXPECT_EQ(run_zoo(trained, "predict pairs --text MKT --recycles 1").code, 0);
+  const auto refused = run_zoo(trained, "predict flow --text MKT --recycles 1");
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("has no recycling"));
+  trained.write("nothing/readme.txt", "");
+  const auto empty = run_zoo(trained, "train flow.yaml --out other --set data.train=nothing");
+  EXPECT_EQ(empty.code, 2);
+  EXPECT_THAT(empty.err, HasSubstr("nothing: has no files of structures"));
 }
 
 TEST_F(Fold, OptionsOfOthersAreRefused) {

@@ -69,7 +69,8 @@ while [[ $# -gt 0 ]]; do case $1 in --output) out=$2; shift 2 ;; *) url=$1; shif
 
 TEST_F(GetData, WithoutANetworkItSaysHowToGoOn) {
   program("curl", "echo 'curl: (6) Could not resolve host' >&2; exit 6");
-  for (const std::string name : {"tinyshakespeare", "wikitext-2", "sst2", "fashion-mnist", "proteins"}) {
+  for (const std::string name :
+       {"tinyshakespeare", "wikitext-2", "sst2", "fashion-mnist", "proteins", "structures"}) {
     const Result result = run(name);
     EXPECT_EQ(result.code, 1) << name;
     EXPECT_EQ(result.lines(), 1) << result.output;

@@ -4,6 +4,8 @@
 #include <torch/types.h>
 
 #include "models/families/esmfold.h"
+#include "models/families/fold_flow.h"
+#include "models/families/fold_pairs.h"
 #include "models/families/model_cost.h"
 #include "models/model.h"
 #include "tests/support/small_models.h"
@@ -92,6 +94,22 @@ TEST(ModelCost, CountsTheParametersOfAModelThatFolds) {
   four.passes *= 2;
   config.architecture = Selection("esmfold", four);
   EXPECT_GT(forward_flops(config, fold, shape), 1.5 * flops);
+}
+
+TEST(ModelCost, CountsTheParametersOfModelsThatLearnToFold) {
+  const ModelPurpose fold{.head = HeadKind::none};
+  ModelConfig flow;
+  flow.architecture = Selection("fold_flow", FoldFlowConfig{.time_width = 6});
+  model_families().at("fold_flow").set_defaults(flow);
+  flow.d_model = 16, flow.n_layers = 2, flow.n_heads = 2;
+  EXPECT_EQ(model_cost(flow, fold, 8).parameters, real_parameters(flow, fold));
+  // Attention grows with the square of the length.
+  EXPECT_LT(2 * forward_flops(flow, fold, {.length = 8}), forward_flops(flow, fold, {.length = 16}));
+  EXPECT_DOUBLE_EQ(2 * forward_flops(flow, fold, {.length = 8}),
+                   forward_flops(flow, fold, {.batch_size = 2, .length = 8}));
+  ModelConfig pairs;
+  pairs.architecture = Selection("fold_pairs", FoldPairsConfig{.n_blocks = 3, .residue_width = 24});
+  EXPECT_EQ(model_cost(pairs, fold, 8).parameters, real_parameters(pairs, fold));
 }
 
 // The cost per token that `zoo inspect` shows agrees with the cost of a batch that the trainer counts.

@@ -158,8 +158,8 @@ def check_picture(page, address):
     )
     n = len(ask(address, "/predict", {"model": "objects", "images": [data_uri(SQUARE)]})["predictions"][0]["objects"])
     check(
-        len(texts(page, ".box")) == n and all(text.startswith("square") for text in texts(page, ".box")),
-        f"{texts(page, '.box')}",
+        len(texts(page, ".label")) == n and all(text.startswith("square") for text in texts(page, ".label")),
+        f"{texts(page, '.label')}",
     )
 
 

@@ -26,6 +26,7 @@
 #include "tests/support/errors.h"
 #include "tests/support/small_images.h"
 #include "tests/support/small_recordings.h"
+#include "tests/support/small_structures.h"
 #include "tests/support/temp_dir.h"
 #include "training/trainer.h"
 
@@ -64,6 +65,7 @@ class TinyWorld {
     write_image_classes(dir_, "data/");
     write_marked_pictures(dir_, "data/");
     write_recordings(dir_, "data/");
+    write_structures(dir_, "data/");
   }
 
   std::filesystem::path path(std::string_view name) const { return dir_ / name; }
@@ -120,11 +122,26 @@ generation: {max_new_tokens: 12}
                             "tiny.yaml", overrides);
   }
 
+  /// An experiment on ten small chains, of which training reads parts.
+  Experiment structure_experiment(const std::vector<std::string>& overrides = {}) const {
+    return parse_experiment(R"(
+name: tiny
+task: structure_prediction
+data: {train: folds, valid_fraction: 0.3, structures: {max_residues: 12, copies: 2}}
+model: {architecture: {type: fold_flow, steps: 3, time_width: 8}, d_model: 16, n_layers: 1, n_heads: 2, dropout: 0.1}
+training:
+  {steps: 20, batch_size: 2, gradient_accumulation: 2, optimizer: {lr: 0.01}, schedule: {warmup_steps: 3},
+   log_every: 3, evaluate_every: 7, checkpoint_every: 4, threads: 1}
+)",
+                            "tiny.yaml", overrides);
+  }
+
   /// An experiment on one of the tasks; `task` may also be encoder-decoder classification by an override.
   Experiment experiment(std::string_view task, const std::vector<std::string>& overrides = {}) const {
     if (task == "image_classification") return image_experiment(overrides);
     if (task == "object_detection") return detection_experiment(overrides);
     if (task == "speech_recognition") return speech_experiment(overrides);
+    if (task == "structure_prediction") return structure_experiment(overrides);
     const bool pairs = task == "text_to_text", table = task == "text_classification",
                tagged = task == "token_classification";
     const char* const architecture = task == "language_modeling" ? "decoder"

@@ -26,6 +26,7 @@ ParameterRole role_of(WeightUse use) {
       return ParameterRole::embedding;
     case WeightUse::scores:
     case WeightUse::lm_head:
+    case WeightUse::modulation:
       break;
   }
   return ParameterRole::other_matrix;

@@ -1,0 +1,140 @@
+// Folding with vectors of pairs (Jumper et al. 2021; Lin et al. 2023): the trunk and the structure module of
+// ESMFold on the sequence alone, without a language model before them. It learns to place backbones.
+
+#include "models/families/fold_pairs.h"
+
+#include <string>
+
+#include <torch/utils.h>
+
+#include "base/random.h"
+#include "base/residues/residues.h"
+#include "layers/weights/description.h"
+#include "layers/weights/embedding.h"
+#include "models/families/family_model.h"
+#include "models/folding_model.h"
+
+namespace zoo {
+namespace {
+
+constexpr int64_t kDistanceBins = 64;
+
+const FoldPairsConfig& pairs_config(const ModelConfig& config) {
+  return config.architecture.as<FoldPairsConfig>();
+}
+
+}  // namespace
+
+void describe(ConfigVisitor& v, FoldPairsConfig& c) {
+  describe_trunk(v, c);
+  v.field("structure", c.structure, "The structure module.");
+}
+
+namespace {
+
+class FoldPairsModel final : public Cloneable<FoldPairsModel, FamilyModel>,
+                             public FoldingModel,
+                             public WeightOwner {
+ public:
+  FoldPairsModel(const ModelConfig& config, const ModelPurpose& purpose) : Cloneable(config, purpose) {
+    const auto& c = pairs_config(config);
+    residue_embedding_ = register_module("residue_embedding", make_table(kResidueTypes, c.residue_width));
+    trunk_ = register_module("trunk", FoldingTrunk(trunk_options(c)));
+    distance_head_ = register_module("distance_head",
+                                     Linear(linear_options(c.pair_width, kDistanceBins, WeightUse::scores)));
+  }
+
+  Folding fold(const Batch& batch, std::optional<int64_t> passes) override;
+
+  torch::Tensor hidden_states(const Batch& batch) override {
+    return fold(batch, {}).folded.representations.residues;
+  }
+  /// (N, Cs), or the means of the rows, (B, Cs).
+  torch::Tensor features(const Batch& batch) override;
+  torch::Tensor logits(const torch::Tensor& features) override { return features; }
+  int64_t n_outputs() const override { return pairs_config(config_).residue_width; }
+  void attention_maps(const Batch&, AttentionMaps&) override {
+    TORCH_CHECK(false, "a fold_pairs shows no attention");
+  }
+  void visit_weights(const WeightVisitor& visit) const override {
+    visit({residue_embedding_->weight, 0, residue_embedding_->weight.size(0), WeightUse::table});
+  }
+  void pretty_print(std::ostream& stream) const override {
+    const auto& c = pairs_config(config_);
+    stream << Description(type_name())
+                  .add("n_blocks", c.n_blocks)
+                  .add("residue_width", c.residue_width)
+                  .add("pair_width", c.pair_width);
+  }
+
+ private:
+  /// In training as many passes as are drawn, the same for all rows of a step (supplement 1.10).
+  int64_t usual_passes() const {
+    const int64_t most = pairs_config(config_).passes;
+    return is_training() && most > 1 ? 1 + CounterRandom({draw_seed()}).below(most) : most;
+  }
+
+  torch::nn::Embedding residue_embedding_{nullptr};  // (21, Cs)
+  FoldingTrunk trunk_{nullptr};
+  Linear distance_head_{nullptr};
+};
+
+Folding FoldPairsModel::fold(const Batch& batch, std::optional<int64_t> passes) {
+  const auto& chains = batch.input;
+  const auto vectors = residue_embedding_(chains.ids);
+  const auto mask = residue_mask(chains, vectors.options().requires_grad(false));
+  // An unknown residue has a backbone, too: that of alanine.
+  const FoldingInput input{
+      .vectors = vectors,
+      .residues = chains.ids.masked_fill(chains.ids == kUnknownResidue, 0),
+      .index = torch::arange(chains.length(), chains.ids.options()).expand_as(chains.ids),
+      .context = {.mask = mask,
+                  .pair_mask = mask.unsqueeze(1) * mask.unsqueeze(2),
+                  .rows_at_a_time = pairs_config(config_).chunk_size},
+      .passes = passes.value_or(usual_passes())};
+  Folding result{.folded = trunk_(input), .n_places = kBackboneAtoms};
+  const auto distances = distance_head_(result.folded.representations.pairs);
+  result.distance_logits = (distances + distances.transpose(1, 2)) / 2;
+  return result;
+}
+
+torch::Tensor FoldPairsModel::features(const Batch& batch) {
+  const auto hidden = hidden_states(batch);
+  if (batch.positions.defined()) return hidden.flatten(0, 1).index_select(0, batch.positions);
+  const auto mask = residue_mask(batch.input, hidden.options().requires_grad(false)).unsqueeze(-1);
+  return (hidden * mask).sum(1) / mask.sum(1);
+}
+
+void count_fold_pairs(CostAccount& account, const ModelConfig& config, const ModelPurpose&,
+                      const PassShape& shape) {
+  const auto& c = pairs_config(config);
+  FoldingCost cost{.account = account,
+                   .n_chains = static_cast<double>(shape.batch_size),
+                   .length = static_cast<double>(shape.length)};
+  count_table(account, "residue_embedding", kResidueTypes, c.residue_width, cost.n_residues());
+  cost.add("distance_head", "output", cost.n_pairs() * static_cast<double>(c.pair_width * kDistanceBins),
+           cost.n_pairs() * kDistanceBins);
+  cost.passes = static_cast<double>(c.passes);
+  count_folding_trunk(cost, "trunk", trunk_options(c));
+}
+
+}  // namespace
+
+ModelFamily fold_pairs_family() {
+  ModelFamily family;
+  family.name = "fold_pairs";
+  family.doc =
+      "Folds proteins with vectors of pairs and a structure module, as ESMFold without its language model.";
+  family.make_options = options_of<FoldPairsConfig>();
+  family.heads = {HeadKind::none};
+  family.make = makes<FoldPairsModel>();
+  family.count = count_fold_pairs;
+  family.no_maps = "attends to residues and pairs in other ways";
+  family.set_defaults = [](ModelConfig& config) { config.init = Initialization::xavier_uniform; };
+  family.validate = [](const ModelConfig& config, const Complain& complain) {
+    validate_trunk(pairs_config(config), complain);
+  };
+  return family;
+}
+
+}  // namespace zoo

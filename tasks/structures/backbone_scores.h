@@ -1,0 +1,26 @@
+#pragma once
+// How well a backbone is predicted, and whether it could be one.
+
+#include <cstdint>
+
+#include <torch/types.h>
+
+namespace zoo {
+
+/// Of one chain, or, after add(), sums over several.
+struct BackboneScores {
+  double lddt = 0;      // of CA
+  double tm_score = 0;  // residue i laid onto residue i
+  double rmsd = 0;      // Å, of CA
+  /// Neighbours that are 3.8 ± 0.4 Å apart in the truth, and those of them that are so in the prediction.
+  double neighbours = 0, bonded = 0;
+  /// Residues, and those whose CA is less than 3 Å from that of a residue beyond the second next.
+  double residues = 0, clashing = 0;
+
+  void add(const BackboneScores& other);
+};
+
+/// predicted, truth: (L, 3) in Å, the CA atoms. Throws DataError as superposition().
+BackboneScores backbone_scores(const torch::Tensor& predicted, const torch::Tensor& truth);
+
+}  // namespace zoo

@@ -1,0 +1,280 @@
+// Models that learn to fold: losses, noise, scores, trainings.
+
+#include <cmath>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/types.h>
+
+#include "base/random.h"
+#include "checkpoints/initial_weights.h"
+#include "checkpoints/run.h"
+#include "data/structures/backbone_batches.h"
+#include "data/structures/ca_trace.h"
+#include "layers/folding/rigid.h"
+#include "models/inference_scope.h"
+#include "tasks/structures/backbone_scores.h"
+#include "tasks/structures/flow.h"
+#include "tasks/structures/folded_chain.h"
+#include "tasks/task.h"
+#include "tests/support/training.h"
+
+namespace zoo::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+// The first of these replaces the keys of the other family.
+const std::vector<std::string> kPairs = {
+    "model.architecture=fold_pairs",
+    "model.architecture={type: fold_pairs, passes: 2, n_blocks: 1, residue_width: 32, pair_width: 16, "
+    "residue_heads: 2, structure: {residue_width: 32, pair_width: 16, n_heads: 2, n_blocks: 3}}"};
+const std::vector<std::string> kFlow = {
+    "model={architecture: {type: fold_flow, steps: 20, time_width: 32}, d_model: 64, n_layers: 2, n_heads: "
+    "4, "
+    "d_ff: 128, dropout: 0}"};
+
+const std::string kFastOptimizer =
+    "training.optimizer={type: muon, lr: 0.02, muon: {adamw_lr: 0.005, precision: fp32}}";
+
+/// One chain of 24 residues, helices, strands and a turn, for training and validation.
+std::vector<std::string> one_chain(const TinyWorld& world, std::vector<std::string> overrides) {
+  world.dir().write("data/one/chain.pdb", to_pdb(backbone_structure("AEAKAAEKLVVVVVGGVVVVVAAA")));
+  for (const char* const more :
+       {"data.train=one", "data.valid=one", "data.structures={max_residues: 24}",
+        "training.gradient_accumulation=1", "training.batch_size=1", "training.evaluate_every=1000",
+        "training.checkpoint_every=1000", "training.schedule={type: cosine, warmup_steps: 20}"})
+    overrides.emplace_back(more);
+  return overrides;
+}
+
+void expect_learnt(const TinyWorld& world, const std::vector<std::string>& overrides) {
+  const auto experiment = world.structure_experiment(overrides);
+  train(experiment, {.run_dir = world.path("run")});
+  const auto run = zoo::Run::open(world.path("run"));
+  const auto untrained = initialized_model(experiment, run.task());
+  const auto before = run.task().evaluate(*untrained, Split::valid),
+             after = run.task().evaluate(run.model(), Split::valid);
+  EXPECT_GT(before.at("rmsd"), 3);
+  EXPECT_LT(after.at("rmsd"), 1);
+  EXPECT_GT(after.at("lddt_ca"), 0.9);
+  EXPECT_GT(after.at("tm_score"), 0.6);
+  EXPECT_EQ(after.at("clashes"), 0);
+  EXPECT_EQ(after.at("chains"), 1);
+  // What is evaluated is what is predicted, as a structure that can be compared.
+  const NamedSequence sequence{.name = "chain", .letters = "AEAKAAEKLVVVVVGGVVVVVAAA"};
+  const auto folded = fold_chain(run.model(), sequence);
+  const auto truth = ca_trace(backbone_structure(sequence.letters), "truth");
+  const auto compared = superposed(ca_trace(folded.structure, "folded"), "folded", truth, "truth");
+  EXPECT_LT(compared.rmsd, 1);
+  EXPECT_FALSE(folded.mean_plddt);
+  EXPECT_EQ(folded.structure.models.front().chains.front().residues.front().atoms.size(), 4U);
+}
+
+TEST(StructurePrediction, AFlowLearnsAChain) {
+  const TinyWorld world;
+  auto overrides = one_chain(world, kFlow);
+  overrides.insert(overrides.end(), {"model={n_layers: 3}", "model.architecture.steps=30",
+                                     "data.structures={max_residues: 24, copies: 32}", "training.steps=900",
+                                     kFastOptimizer, "training.ema_decay=0.98"});
+  expect_learnt(world, overrides);
+}
+
+TEST(StructurePrediction, PairsLearnAChain) {
+  const TinyWorld world;
+  auto overrides = one_chain(world, kPairs);
+  overrides.insert(overrides.end(), {"task={type: structure_prediction, frames: {clamp: 40}}",
+                                     "training.steps=250", kFastOptimizer});
+  expect_learnt(world, overrides);
+}
+
+/// The first batch of the validation data of a small experiment.
+struct SmallTask {
+  explicit SmallTask(const std::vector<std::string>& overrides)
+      : task(task_of_new_run(world.structure_experiment(overrides))),
+        batch(task->batches(Split::valid).batch(0, 0)) {
+    torch::manual_seed(1);
+    model = initialized_model(task->experiment(), *task);
+    model->eval();
+    const torch::NoGradGuard no_grad;
+    for (auto& parameter : model->parameters()) parameter.normal_(0, 0.3);
+  }
+  double loss(const Batch& part) const {
+    const torch::NoGradGuard no_grad;
+    const RandomScope random({7});
+    return task->objective()->loss(*model, part).item<double>();
+  }
+
+  TinyWorld world;
+  std::unique_ptr<Task> task;
+  Batch batch;
+  std::shared_ptr<Model> model;
+};
+
+TEST(StructurePrediction, TheLossOfPairsDoesNotChangeWhenAChainIsMoved) {
+  const SmallTask small(kPairs);
+  const auto q = torch::tensor({0.5, -0.5, 0.5, 0.5});
+  auto moved = small.batch;
+  moved.fields[fields::kBackbone] =
+      (moved.fields[fields::kBackbone].matmul(rotations_of(q).t()) + 3).contiguous();
+  EXPECT_NEAR(small.loss(moved), small.loss(small.batch), 1e-4);
+  moved.fields[fields::kBackbone] = -small.batch.field(fields::kBackbone);
+  EXPECT_GT(std::abs(small.loss(moved) - small.loss(small.batch)), 1e-3) << "a mirror is another structure";
+}
+
+TEST(StructurePrediction, TheLossOfABatchIsThatOfItsRows) {
+  for (const auto& overrides : {kPairs, kFlow}) {
+    const SmallTask small(overrides);
+    ASSERT_GT(small.batch.n_rows(), 1);
+    double sum = 0;
+    for (int64_t b = 0; b < small.batch.n_rows(); ++b) {
+      const RowScope row(b);
+      sum += small.loss(take_rows(small.batch, b, 1));
+    }
+    EXPECT_NEAR(sum, small.loss(small.batch), 1e-3 * sum);
+    // Atoms that a file lacks do not count, wherever they are.
+    auto hidden = small.batch;
+    hidden.fields[fields::kKnownAtoms] = hidden.fields[fields::kKnownAtoms].clone();
+    hidden.fields[fields::kKnownAtoms].select(2, 3).zero_();
+    const double without = small.loss(hidden);
+    hidden.fields[fields::kBackbone] = hidden.fields[fields::kBackbone].clone();
+    hidden.fields[fields::kBackbone].select(2, 3).add_(30);
+    EXPECT_NEAR(small.loss(hidden), without, 1e-4 * without);
+  }
+}
+
+TEST(Flow, PointsAreOnTheWayFromNoiseToTheTurnedChain) {
+  const SmallTask small(kFlow);
+  const auto points = flow_points(small.batch, {.seed = 3, .first_row = 0});
+  const auto t = points.times.view({-1, 1, 1, 1});
+  EXPECT_TRUE(torch::allclose(points.places, t * points.truth + (1 - t) * points.noise, 0, 1e-5));
+  const auto& backbone = small.batch.field(fields::kBackbone);
+  for (int64_t b = 0; b < backbone.size(0); ++b) {
+    const auto n = small.batch.input.row_lengths()[static_cast<size_t>(b)];
+    const auto ca = backbone[b].narrow(0, 0, n).select(1, 1),
+               turned = FlowModel::kUnit * points.truth[b].narrow(0, 0, n).select(1, 1);
+    EXPECT_LT(backbone_scores(turned, ca).rmsd, 1e-3);
+    EXPECT_GT((turned - ca).abs().max().item<double>(), 0.1) << "it is turned";
+  }
+  const auto later = flow_points(take_rows(small.batch, 1, 1), {.seed = 3, .first_row = 1});
+  EXPECT_TRUE(torch::equal(later.times[0], points.times[1]));
+  const auto n = small.batch.input.row_lengths()[1];
+  EXPECT_TRUE(torch::equal(later.noise[0].narrow(0, 0, n), points.noise[1].narrow(0, 0, n)));
+
+  // 98 % from a logistic of N(0.8, 1.7), whose median is 0.98 · 0.69 or a little more.
+  Batch many;
+  many.input.ids = torch::zeros({4000, 1}, torch::kInt64);
+  many.fields = {{fields::kBackbone, torch::zeros({4000, 1, 4, 3})},
+                 {fields::kKnownAtoms, torch::ones({4000, 1, 4})}};
+  const auto drawn = flow_points(many, {.seed = 4});
+  EXPECT_NEAR(drawn.times.median().item<double>(), 0.686, 0.03);
+  EXPECT_GE(drawn.times.min().item<double>(), 0);
+  EXPECT_LT(drawn.times.max().item<double>(), 1);
+  EXPECT_NEAR(drawn.noise.mean().item<double>(), 0, 0.02);
+  EXPECT_NEAR(drawn.noise.std().item<double>(), 1, 0.02);
+}
+
+TEST(Flow, AChainFoldsAsWithoutOthers) {
+  const SmallTask small(kFlow);
+  const InferenceScope scope(*small.model);
+  const std::vector<uint64_t> seeds{8, 9, 10};
+  const auto input = small.batch.input;
+  const auto together = place_backbones(*small.model, input, {.seeds = seeds});
+  const auto alone = take_rows(small.batch, 1, 1);
+  const auto n = small.batch.input.row_lengths()[1];
+  const TokenBatch cut{.ids = alone.input.ids.narrow(1, 0, n)};
+  const auto by_itself = place_backbones(*small.model, cut, {.seeds = std::span(seeds).subspan(1, 1)});
+  EXPECT_TRUE(torch::allclose(by_itself[0], together[1].narrow(0, 0, n), 1e-3, 1e-2));
+  EXPECT_THAT(message_of<UsageError>([&] { place_backbones(*small.model, cut, {.passes = 2}); }),
+              HasSubstr("has no recycling"));
+}
+
+TEST(BackboneScores, OfTheTruthOfNoiseAndOfAHeap) {
+  const auto truth = ca_trace(backbone_structure("AEAKAAEKLVVVVVGGVVVVVAAA"), "truth").positions;
+  const auto perfect = backbone_scores(truth + 5, truth);
+  EXPECT_NEAR(perfect.lddt, 1, 1e-9);
+  EXPECT_NEAR(perfect.tm_score, 1, 1e-9);
+  EXPECT_NEAR(perfect.rmsd, 0, 1e-6);
+  EXPECT_EQ(perfect.neighbours, 23);
+  EXPECT_EQ(perfect.bonded, 23);
+  EXPECT_EQ(perfect.residues, 24);
+  EXPECT_EQ(perfect.clashing, 0);
+  const auto heap = backbone_scores(0.1 * truth, truth);
+  EXPECT_EQ(heap.bonded, 0);
+  EXPECT_EQ(heap.clashing, 24);
+  // Only the neighbours that are bonded in the truth count.
+  auto gap = truth.clone();
+  gap.narrow(0, 12, 12).add_(20);
+  EXPECT_EQ(backbone_scores(truth, gap).neighbours, 22);
+  auto touching = truth.clone();
+  touching[20] = touching[2] + 1;
+  EXPECT_EQ(backbone_scores(touching, truth).clashing, 2);
+}
+
+TEST(StructurePrediction, AnEvaluationIsTheSameInOtherBatches) {
+  for (const auto& overrides : {kPairs, kFlow}) {
+    const SmallTask small(overrides);
+    auto other = overrides;
+    other.emplace_back("training.batch_size=1");
+    const auto task = task_of_new_run(small.world.structure_experiment(other));
+    const auto metrics = small.task->evaluate(*small.model, Split::valid),
+               single = task->evaluate(*small.model, Split::valid);
+    for (const auto& [key, value] : metrics)
+      EXPECT_NEAR(single.at(key), value, 1e-2 + 1e-2 * std::abs(value)) << key;
+    EXPECT_EQ(metrics.at("chains"), 3);
+  }
+}
+
+TEST(StructurePrediction, LongChainsAreLeftOutOfEvaluations) {
+  const TinyWorld world;
+  const auto task = task_of_new_run(world.structure_experiment(
+      {"data.valid=folds", "data.structures={max_residues: 12, longest_scored: 10}"}));
+  task->batches(Split::valid);
+  EXPECT_THAT(task->notes(),
+              ::testing::ElementsAre(HasSubstr("8 chains for valid with more than 10 residues")));
+  const auto none = task_of_new_run(
+      world.structure_experiment({"data.valid=folds", "data.structures={longest_scored: 4}"}));
+  EXPECT_THAT(message_of<DataError>([&] { none->batches(Split::valid); }),
+              HasSubstr("every chain has more than 4"));
+}
+
+TEST(StructurePrediction, TheHashOfTheDataIsThatOfTheFiles) {
+  const TinyWorld world;
+  const auto hash = [&] {
+    const auto task = task_of_new_run(world.structure_experiment());
+    task->batches(Split::train);
+    task->batches(Split::valid);
+    return task->hash_of_data();
+  };
+  const auto before = hash();
+  EXPECT_EQ(hash(), before);
+  world.dir().write("data/folds/0.pdb", to_pdb(backbone_structure("AVGLAVVKV")));
+  EXPECT_NE(hash(), before);
+}
+
+TEST(StructurePrediction, BadConfigurationsGetOneLine) {
+  const TinyWorld world;
+  const auto problem = [&](const std::vector<std::string>& overrides) {
+    return message_of<Error>([&] {
+      const auto task = task_of_new_run(world.structure_experiment(overrides));
+      initialized_model(task->experiment(), *task);
+    });
+  };
+  EXPECT_EQ(problem({}), "no error");
+  EXPECT_EQ(problem(kPairs), "no error");
+  EXPECT_THAT(problem({"model={architecture: encoder}"}),
+              HasSubstr("must be fold_flow, fold_pairs or esmfold"));
+  EXPECT_THAT(problem({"model.position=alibi"}), HasSubstr("of a fold_flow must be rotary, not alibi"));
+  EXPECT_THAT(problem({"model.architecture.time_width=7"}), HasSubstr("must be even"));
+  EXPECT_THAT(problem({"model.layer_scale=0.1"}), HasSubstr("is not for a fold_flow: leave layer_scale out"));
+  EXPECT_THAT(problem({"training.objective=cross_entropy"}), HasSubstr("does not understand structures"));
+  EXPECT_THAT(problem({"training.label_smoothing=0.1"}), HasSubstr("is not for structure_prediction"));
+  EXPECT_THAT(problem({"training.activation_checkpointing=every_layer"}),
+              HasSubstr("is not for structure_prediction"));
+  EXPECT_THAT(problem({"model.architecture=fold_pairs",
+                       "model.architecture={type: fold_pairs, pair_width: 9, pair_heads: 3}"}),
+              HasSubstr("must be even"));
+}
+
+}  // namespace
+}  // namespace zoo::testing
