@@ -39,12 +39,12 @@ def refused(*arguments, says):
     assert len(lines) == 1 and says in lines[0], (says, lines)
 
 
-def compare(ours, theirs, what):
+def compare(ours, theirs, what, tolerance=TOLERANCE):
     import torch
 
     ours, theirs = torch.as_tensor(ours).double(), torch.as_tensor(theirs).double()
     error = ((ours - theirs).abs().max() / max(1.0, theirs.abs().max().item())).item()
-    assert error < TOLERANCE, (what, error)
+    assert error < tolerance, (what, error)
 
 
 def of_texts(path, *options):
@@ -386,7 +386,8 @@ def check_exported(work):
         other = model_class.from_pretrained(whole).double().eval()
         with torch.no_grad():
             expected = outputs_of(other, task, tokenizer)
-            compare(outputs_of(model, task, tokenizer), expected, name)
+            # Merged weights are rounded to fp32: 6e-8 of each, which layers and the processor that trained add up.
+            compare(outputs_of(model, task, tokenizer), expected, name, tolerance=1e-5)
             plain = model_class.from_pretrained(base, **options).double().eval()
             difference = (outputs_of(plain, task, tokenizer) - expected).abs().max()
         assert difference > 1e-3, (name, difference)  # the adapter does something
