@@ -12,8 +12,8 @@
 
 namespace zoo {
 
-/// What a model says about a batch of chains. Rows of padding have any values; what a model does not say is
-/// undefined.
+/// What a model says about a batch of chains. Rows of padding have any values. A tensor that a model does
+/// not compute is undefined.
 struct Folding {
   Folded folded;
   torch::Tensor distance_logits =
@@ -40,6 +40,8 @@ inline FoldingModel* folding_of(Model& model) { return dynamic_cast<FoldingModel
 
 /// (B, L) float: 1 for residues, 0 for padding.
 torch::Tensor residue_mask(const TokenBatch& chains, const torch::TensorOptions& options);
+/// Of the states (B, L, D) of residues those at batch.positions, (N, D), or the means of the rows, (B, D).
+torch::Tensor residue_features(const torch::Tensor& hidden, const Batch& batch);
 
 /// A model that moves backbones from noise to structures (flow matching, Lipman et al. 2023).
 class FlowModel {

@@ -97,8 +97,9 @@ class FoldFlowModel final : public Cloneable<FoldFlowModel, FamilyModel>,
 
   /// The states of the residues before anything is known of their places.
   torch::Tensor hidden_states(const Batch& batch) override;
-  /// (N, D), or the means of the rows, (B, D).
-  torch::Tensor features(const Batch& batch) override;
+  torch::Tensor features(const Batch& batch) override {
+    return residue_features(hidden_states(batch), batch);
+  }
   torch::Tensor logits(const torch::Tensor& features) override { return features; }
   int64_t n_outputs() const override { return config_.d_model; }
   void attention_maps(const Batch&, AttentionMaps&) override {
@@ -155,13 +156,6 @@ torch::Tensor FoldFlowModel::hidden_states(const Batch& batch) {
   const auto options = out_->bias.options().requires_grad(false);
   return states(batch.input, torch::zeros({ids.size(0), ids.size(1), kBackboneAtoms, 3}, options),
                 torch::zeros({ids.size(0)}, options));
-}
-
-torch::Tensor FoldFlowModel::features(const Batch& batch) {
-  const auto hidden = hidden_states(batch);
-  if (batch.positions.defined()) return hidden.flatten(0, 1).index_select(0, batch.positions);
-  const auto mask = residue_mask(batch.input, hidden.options().requires_grad(false)).unsqueeze(-1);
-  return (hidden * mask).sum(1) / mask.sum(1);
 }
 
 void count_fold_flow(CostAccount& account, const ModelConfig& config, const ModelPurpose&,

@@ -49,8 +49,9 @@ class FoldPairsModel final : public Cloneable<FoldPairsModel, FamilyModel>,
   torch::Tensor hidden_states(const Batch& batch) override {
     return fold(batch, {}).folded.representations.residues;
   }
-  /// (N, Cs), or the means of the rows, (B, Cs).
-  torch::Tensor features(const Batch& batch) override;
+  torch::Tensor features(const Batch& batch) override {
+    return residue_features(hidden_states(batch), batch);
+  }
   torch::Tensor logits(const torch::Tensor& features) override { return features; }
   int64_t n_outputs() const override { return pairs_config(config_).residue_width; }
   void attention_maps(const Batch&, AttentionMaps&) override {
@@ -96,13 +97,6 @@ Folding FoldPairsModel::fold(const Batch& batch, std::optional<int64_t> passes) 
   const auto distances = distance_head_(result.folded.representations.pairs);
   result.distance_logits = (distances + distances.transpose(1, 2)) / 2;
   return result;
-}
-
-torch::Tensor FoldPairsModel::features(const Batch& batch) {
-  const auto hidden = hidden_states(batch);
-  if (batch.positions.defined()) return hidden.flatten(0, 1).index_select(0, batch.positions);
-  const auto mask = residue_mask(batch.input, hidden.options().requires_grad(false)).unsqueeze(-1);
-  return (hidden * mask).sum(1) / mask.sum(1);
 }
 
 void count_fold_pairs(CostAccount& account, const ModelConfig& config, const ModelPurpose&,

@@ -1,7 +1,5 @@
 #include "models/families/folding_keys.h"
 
-#include "models/folding_model.h"
-
 namespace zoo {
 
 void describe(ConfigVisitor& v, StructureModuleConfig& c) {
@@ -21,13 +19,6 @@ void describe(ConfigVisitor& v, StructureModuleConfig& c) {
   v.field("angle_blocks", c.angle_blocks, "Blocks of that network.", Limits::between(0, most));
   v.field("unit", c.unit, "Å of one unit of the frames' places.", Limits::positive());
   v.field("dropout", c.dropout, "Dropout behind attention and transitions.", {.min = 0, .max = 0.99});
-}
-
-/// (B, L) float: 1 for residues, 0 for padding.
-torch::Tensor residue_mask(const TokenBatch& chains, const torch::TensorOptions& options) {
-  if (!chains.lengths.defined()) return torch::ones(chains.ids.sizes(), options);
-  const auto places = torch::arange(chains.length(), chains.ids.options());
-  return (places.unsqueeze(0) < chains.lengths.unsqueeze(1)).to(options.dtype());
 }
 
 }  // namespace zoo
