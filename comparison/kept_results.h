@@ -25,8 +25,8 @@ std::optional<Metrics> scores_at(int64_t length, const std::filesystem::path& ru
 /// more than ConfusionCounts::kMostClasses. Throws the errors of Run::open().
 std::optional<ConfusionMatrix> confusion_of_run(const std::filesystem::path& run_dir, c10::Device device);
 
-/// What the metric is the mean of, for each example of the same evaluation. Nothing for a metric that is no
-/// mean over examples, such as BLEU. Throws the errors of Run::open().
+/// The value and the weight of each example of the same evaluation: the metric is their weighted mean.
+/// Nothing for a metric that is no mean over examples, such as BLEU. Throws the errors of Run::open().
 std::optional<ExampleValues> examples_of_run(const std::filesystem::path& run_dir, const Metric& metric,
                                              c10::Device device);
 

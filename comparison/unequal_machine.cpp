@@ -9,8 +9,8 @@
 namespace zoo {
 
 std::optional<std::string> unequal_machine(const Budget& budget, const std::vector<RunResults>& runs) {
-  // Seeds of one variant do the same work, and differ by some percent on a quiet machine. Of the seconds of
-  // different variants, evaluations and checkpoints take unequal shares, too.
+  // Seeds of one variant do the same work, and differ by some percent on a quiet machine. Evaluations and
+  // checkpoints of different variants take unequal shares of the seconds, too.
   constexpr double of_seeds = 1.15, of_runs = 1.25;
   if (budget.kind != BudgetKind::seconds) return std::nullopt;
   struct Pace {

@@ -83,7 +83,7 @@ struct Progress::Impl {
   /// Seconds until the end, if they can be known.
   std::optional<double> left(double spent) const {
     std::optional<double> result;
-    // What comes before the first unit, such as reading data, is not done again for the others.
+    // The work before the first unit, such as reading data, is done only once.
     const bool knows_rate = beginning && done > beginning->done;
     const auto from = knows_rate ? *beginning : Beginning{.done = count.first, .seconds = 0};
     if (count.total > done && done > from.done)

@@ -14,7 +14,7 @@ void interrupt(int signal) {
     state = kInterrupted;
     return;
   }
-  // Only calls that a signal handler may make. What was written to standard output is flushed already.
+  // A signal handler may make these two calls. The output is flushed already.
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, "\n", 1);
   constexpr int of_signals = 128;
   ::_exit(of_signals + signal);

@@ -9,8 +9,8 @@
 
 namespace zoo {
 
-/// What a model reached on each example. A metric is the sum of the values over the sum of the weights: bits
-/// over bytes, nats over tokens, right answers over answers.
+/// The values that a model reached, one for each example. A metric is the sum of the values over the sum of
+/// the weights: bits over bytes, nats over tokens, right answers over answers.
 struct ExampleValues {
   std::vector<double> values, weights;
   std::string inputs;  // a hash of the examples: values of other examples cannot be compared

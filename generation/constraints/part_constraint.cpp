@@ -76,7 +76,7 @@ torch::Tensor PartConstraint::allowed(std::span<const int64_t> prompt, std::span
     const bool has_ended = reached.n_to_end != part.npos;
     if (!has_ended && reached.end != TextConstraint::End::none)
       return texts_->allowed_after(part, prompt, ids, work);
-    // What is none of the texts, because a token was forced, is free.
+    // A forced token may lead to none of the texts. Then the part is free text.
     from = begin + (has_ended ? reached.n_to_end : mark_.size());
   }
 }

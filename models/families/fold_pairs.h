@@ -9,8 +9,8 @@
 
 namespace zoo {
 
-/// The keys of the family, beside `type: fold_pairs`. Of those of `model` itself it uses the ones of the
-/// initial weights alone.
+/// The keys of the family, beside `type: fold_pairs`. The family uses no other keys
+/// of `model` than those of the initial weights.
 struct FoldPairsConfig {
   int64_t passes = 1;  // in training a number from 1 to this one is drawn
   int64_t n_blocks = 2, residue_width = 64, pair_width = 32, residue_heads = 4, pair_heads = 2;

@@ -1,5 +1,5 @@
 #pragma once
-// What the keys of families with a folding trunk have in common.
+// Keys that all families with a folding trunk have.
 
 #include <cstdint>
 

@@ -14,7 +14,7 @@ struct BackboneScores {
   double rmsd = 0;      // Å, of CA
   /// Neighbours that are 3.8 ± 0.4 Å apart in the truth, and those of them that are so in the prediction.
   double neighbours = 0, bonded = 0;
-  /// Residues, and those whose CA is less than 3 Å from that of a residue beyond the second next.
+  /// All residues. Clashing ones have a CA less than 3 Å from that of a residue beyond the second next.
   double residues = 0, clashing = 0;
 
   void add(const BackboneScores& other);

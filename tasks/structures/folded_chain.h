@@ -15,7 +15,7 @@
 
 namespace zoo {
 
-/// What a model does not say, such as the confidence of one that was trained here, is empty or undefined.
+/// Members that a model does not predict are empty or undefined, such as the confidence.
 struct FoldedChain {
   Structure structure;  // the chain A, with pLDDT as B factors, or 0; an unknown residue has no atoms
   std::vector<double> plddt = {};         // of each residue's CA, 0 to 100
