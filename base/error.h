@@ -47,6 +47,13 @@ class UsageError : public Error {
   using Error::Error;
 };
 
+/// Too much of this kind is under way in this process: ask again later.
+class BusyError : public Error {
+ public:
+  using Error::Error;
+  int exit_code() const override { return 1; }
+};
+
 /// The machine failed: disk full, no permission, a missing device.
 class SystemError : public Error {
  public:

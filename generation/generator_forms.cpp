@@ -51,7 +51,7 @@ std::shared_ptr<TokenConstraint> Generator::part_constraint(const GenerationConf
       .form = ConstraintKey::Form::parts, .text = parts.form->name, .unused = unused(options)};
   try {
     auto made = constraints_->get(key, [&] {
-      return std::make_shared<TextConstraint>(parts.form->texts, tokenizer_, key.unused, parts.shown);
+      return std::make_shared<TextConstraint>(parts.form->texts(), tokenizer_, key.unused, parts.shown);
     });
     return std::make_shared<RequestParts>(
         std::make_shared<const PartConstraint>(std::move(made), *parts.form), output_text());

@@ -8,6 +8,7 @@
 #include <torch/types.h>
 
 #include "generation/log_probabilities.h"
+#include "generation/row_shares.h"
 #include "generation/sequence_reader.h"
 
 namespace zoo {
@@ -53,8 +54,9 @@ size_t Scheduler::submit(GenerationRequest request) {
 }
 
 bool Scheduler::step() {
-  if (rows_.empty() && waiting_.empty() && outgrown_.empty() && !reading_) return false;
+  if (rows_.empty() && paused_.empty() && waiting_.empty() && outgrown_.empty() && !reading_) return false;
   ++n_steps_;
+  share_rows();
   advance_rows();
   read_prompts();
   return true;
@@ -82,6 +84,7 @@ void Scheduler::forget_waiting(size_t request) {
   const auto is_of_it = [&](const Waiting& waiting) { return waiting.request == request; };
   std::erase_if(waiting_, is_of_it);
   std::erase_if(outgrown_, is_of_it);
+  std::erase_if(paused_, [&](const PausedRow& paused) { return paused.row.request == request; });
   if (reading_ && is_of_it(*reading_)) reading_.reset();
 }
 
@@ -97,6 +100,56 @@ std::vector<Hypothesis> Scheduler::take(size_t request) {
   }
   requests_.erase(request);
   return outputs;
+}
+
+/// Whether several requests have something to do.
+bool Scheduler::are_rows_shared() const {
+  return std::ranges::count_if(requests_, [](const auto& entry) { return entry.second.n_unfinished > 0; }) >
+         1;
+}
+
+/// Lets outputs pause and go on, so that each request has its share.
+void Scheduler::share_rows() {
+  if (!options_.shared_rows) return;
+  const int64_t most = are_rows_shared() ? *options_.shared_rows : options_.most_rows;
+  if (paused_.empty() && std::ssize(rows_) <= std::min(most, options_.most_rows)) return;
+  std::vector<BegunRow> begun;
+  for (const auto& row : rows_) begun.push_back({.request = row.request, .grows = true});
+  for (const auto& paused : paused_) begun.push_back({.request = paused.row.request, .grows = false});
+  const auto grow = rows_that_grow(begun, options_.most_rows, most);
+  const auto n_rows = static_cast<std::ptrdiff_t>(rows_.size());
+  resume_rows({grow.begin() + n_rows, grow.end()});
+  pause_rows({grow.begin(), grow.begin() + n_rows});
+}
+
+/// grow: of each paused row, whether it goes on.
+void Scheduler::resume_rows(const std::vector<bool>& grow) {
+  auto paused = paused_.begin();
+  for (const bool goes_on : grow) {
+    const auto next = std::next(paused);
+    if (goes_on) {
+      rows_.push_back(paused->row);
+      state_.join(std::move(paused->state));
+      paused_.erase(paused);
+    }
+    paused = next;
+  }
+}
+
+/// grow: of the first rows, whether they go on. The others do.
+void Scheduler::pause_rows(const std::vector<bool>& grow) {
+  std::vector<int64_t> kept, pausing;
+  for (size_t i = 0; i < rows_.size(); ++i)
+    (i >= grow.size() || grow[i] ? kept : pausing).push_back(static_cast<int64_t>(i));
+  if (pausing.empty()) return;
+  auto state = state_.copy();
+  state.reorder(pausing);
+  for (size_t i = 0; i < pausing.size(); ++i) {
+    auto own = state.copy();
+    own.reorder({static_cast<int64_t>(i)});
+    paused_.push_back({.row = rows_[static_cast<size_t>(pausing[i])], .state = std::move(own)});
+  }
+  keep_rows(kept);
 }
 
 void Scheduler::advance_rows() {
@@ -228,28 +281,35 @@ void Scheduler::read_prompts() {
 Scheduler::Places Scheduler::places() const {
   Places result;
   const auto add = [&](size_t request) {
+    const std::string_view client = requests_.at(request).asked.client;
     ++result.all;
-    ++result.of_request[request];
-    ++result.of_client[requests_.at(request).asked.client];
+    ++result.of_client[client];
+    if (++result.of_request[request] == 1) ++result.requests_of_client[client];
   };
   for (const auto& row : rows_) add(row.request);
   for (const auto& waiting : outgrown_) add(waiting.request);
   if (reading_ && reading_->left_at) add(reading_->request);
+  for (const auto& paused : paused_) ++result.of_request[paused.row.request];
   return result;
 }
 
-/// How many more outputs of a request may be begun.
+/// How many more outputs of a request may be begun. Those of others pause for its share.
 int64_t Scheduler::room_for(size_t request, const Places& places) const {
   const auto count = [](const auto& counts, const auto& key) {
     const auto found = counts.find(key);
     return found == counts.end() ? 0 : found->second;
   };
-  const int64_t all = options_.most_rows;
+  const int64_t all = options_.most_rows, own = count(places.of_request, request);
   const std::string_view client = requests_.at(request).asked.client;
   const int64_t of_client = client.empty() ? all : options_.most_of_client.value_or(all);
-  return std::min({all - places.all,
-                   options_.most_of_request.value_or(all) - count(places.of_request, request),
-                   of_client - count(places.of_client, client)});
+  const int64_t of_request = options_.most_of_request.value_or(all) - own;
+  const int64_t of_both = std::min(of_request, of_client - count(places.of_client, client));
+  if (!options_.shared_rows || !are_rows_shared()) return std::min(all - places.all, of_both);
+
+  const int64_t n_requests = std::ssize(places.of_request) + (own == 0 ? 1 : 0);
+  if (own == 0 && n_requests <= all && count(places.requests_of_client, client) < of_client) return 1;
+  const int64_t shared = std::min(all, *options_.shared_rows);
+  return std::min(std::max(shared - places.all, shared / n_requests - own), of_both);
 }
 
 /// Sets what is read next, or whose outputs are begun next. Returns false if nothing waits, or if there is no

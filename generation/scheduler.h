@@ -44,6 +44,10 @@ struct SchedulerOptions {
   int64_t prefix_bytes = 0;    // for the states of what several prompts begin with; 0 = they are read again
   /// The most rows of one request and of one client, each at least 1; default: all.
   std::optional<int64_t> most_of_request = {}, most_of_client = {};
+  /// So many rows at most grow together while there are several requests, but one of each request always, up
+  /// to most_rows: outputs pause when others come. Default: outputs never pause, and requests wait for
+  /// places.
+  std::optional<int64_t> shared_rows = {};
 };
 
 /// Generates outputs for requests by greedy search or sampling.
@@ -52,7 +56,8 @@ struct SchedulerOptions {
 /// about prompt_piece tokens of the prompts that wait, as long as there is room for their outputs, and a
 /// prompt that is read gives its outputs their first token. Requests are begun by their priority, of one
 /// priority those of the client with the fewest outputs under way, and of one client in the order of their
-/// arrival.
+/// arrival. With shared_rows, a request with many outputs does not keep the others waiting: what it has begun
+/// pauses, except for one output, and keeps its state.
 /// An output is a function of its request: prompts are read alone and in fixed pieces, and the rows of a
 /// batch do not mix. Whether it is the same to the last bit in any company depends on the model's products:
 /// docs/generation.md.
@@ -99,6 +104,11 @@ class Scheduler {
     size_t request, output;
     int64_t n_seen;  // tokens that a decoder's state has read, and the newest token
   };
+  /// An output that has paused, and its state.
+  struct PausedRow {
+    Row row;
+    DecodingState state;
+  };
   /// Outputs that begin, or go on, when `tokens` are read.
   struct Waiting {
     size_t request;
@@ -107,13 +117,18 @@ class Scheduler {
     std::optional<size_t> left_at = {};        // the step in which an output left the batch to go on
     std::optional<PromptReading> prompt = {};  // once it is being read
   };
-  /// The outputs under way, or that go on.
+  /// The outputs that grow, or go on, and the requests that have any; of_request: also those that have
+  /// paused.
   struct Places {
     int64_t all = 0;
     std::map<size_t, int64_t> of_request = {};
-    std::map<std::string_view, int64_t> of_client = {};
+    std::map<std::string_view, int64_t> of_client = {}, requests_of_client = {};
   };
 
+  bool are_rows_shared() const;
+  void share_rows();
+  void pause_rows(const std::vector<bool>& grow);
+  void resume_rows(const std::vector<bool>& grow);
   void advance_rows();
   std::vector<Proposal> proposals();
   void check_proposals(const std::vector<Proposal>& proposals);
@@ -150,6 +165,7 @@ class Scheduler {
   std::optional<Waiting> reading_;  // whose prompt is being read
   std::vector<Row> rows_;
   DecodingState state_;  // of rows_
+  std::list<PausedRow> paused_;
 };
 
 }  // namespace zoo

@@ -73,7 +73,9 @@ void ModelWorker::make_scheduler() {
                      SchedulerOptions{.most_rows = limits_.most_rows,
                                       .prefix_bytes = limits_.prefix_bytes,
                                       .most_of_request = std::max<int64_t>(1, limits_.most_rows / 2),
-                                      .most_of_client = share_of_client(limits_.most_rows)});
+                                      .most_of_client = share_of_client(limits_.most_rows),
+                                      .shared_rows = model_->model().device().is_cpu() ? kSharedRowsOnCpu
+                                                                                       : limits_.most_rows});
 }
 
 /// The error of what is done on the model; null: it has none.

@@ -41,6 +41,9 @@ struct WorkerCounts {
 /// How many tokens other work reads between two steps of a model, if its texts are not longer.
 inline constexpr int64_t kTokensAtOnce = 2048;
 
+/// SchedulerOptions::shared_rows on a CPU, where a step of more rows takes longer and gives little more.
+inline constexpr int64_t kSharedRowsOnCpu = 16;
+
 /// The most of `places` that one client may take, so that others find some.
 constexpr int64_t share_of_client(int64_t places) { return std::max<int64_t>(1, places * 3 / 4); }
 

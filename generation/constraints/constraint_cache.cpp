@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "base/error.h"
+#include "base/low_priority.h"
+
 namespace zoo {
 
 /// Null if there is none.
@@ -15,7 +18,14 @@ std::shared_ptr<const TextConstraint> ConstraintCache::find(const ConstraintKey&
 
 std::shared_ptr<const TextConstraint> ConstraintCache::get(const ConstraintKey& key, const Make& make) {
   if (auto kept = find(key)) return kept;
-  auto made = make();  // without the lock, because it may take a second
+  const auto leave = [](std::atomic<int>* n) { --*n; };
+  const std::unique_ptr<std::atomic<int>, decltype(leave)> place(&n_making_, leave);
+  if (++n_making_ > kMostMaking)
+    throw BusyError("other expressions and schemas are being prepared: ask again later");
+  const std::scoped_lock making(making_);
+  if (auto kept = find(key)) return kept;
+  std::shared_ptr<const TextConstraint> made;
+  run_at_low_priority([&] { made = make(); });
   const std::scoped_lock lock(mutex_);
   entries_.push_front({.key = key, .constraint = made});
   if (entries_.size() > capacity_) entries_.pop_back();

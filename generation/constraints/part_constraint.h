@@ -2,6 +2,7 @@
 // The form of parts of an output: free text, until the output begins something that has a form.
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -29,9 +30,9 @@ struct PartForm {
   std::string mark = {};
   Begins begins = Begins::anywhere;
   Then then = Then::free_text;
-  /// The texts of a part, with the mark before them. If free text may follow, no text begins with another
-  /// one.
-  Expression texts = {};
+  /// Makes the texts of a part, with the mark before them. If free text may follow, no text begins with
+  /// another one. It is called only if no form with this name is kept (ConstraintCache).
+  std::function<Expression()> texts = {};
   std::string name = {};  // forms with equal names are equal
 };
 

@@ -58,6 +58,8 @@ ApiError as_api_error(const std::exception_ptr& problem) {
             is_unknown ? "model_not_found" : ""};
   } catch (const TextTooLongError& error) {
     return {400, error.what(), "", "context_length_exceeded"};
+  } catch (const BusyError& error) {
+    return {429, error.what()};
   } catch (const CheckpointError& error) {
     return {500, error.what()};
   } catch (const Error& error) {

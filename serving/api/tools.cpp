@@ -145,6 +145,25 @@ Expression several(Expression first, std::string_view between, const ToolOffer& 
       {std::move(first), Expression::repeated(std::move(next), 0, Expression::kNoLimit)});
 }
 
+/// The calls of an answer, with the mark before them.
+Expression texts_of_calls(const ToolOffer& offer, CallFormat format) {
+  auto call = call_expression(offer, format, IfUnsupported::any_object);
+  const auto line = [] { return Expression::optional(Expression::text("\n")); };
+  switch (format) {
+    case CallFormat::tags:
+      return Expression::sequence(
+          {Expression::text(kOpen), line(), std::move(call), line(), Expression::text(kClose)});
+    case CallFormat::object:
+      break;
+    case CallFormat::list:
+      return Expression::sequence({Expression::text(kCalls), Expression::text("["),
+                                   several(std::move(call), ", ", offer), Expression::text("]")});
+    case CallFormat::named:
+      return Expression::sequence({Expression::text(kCalls), several(std::move(call), kCalls, offer)});
+  }
+  return call;
+}
+
 /// Tells forms of calls from each other.
 std::string name_of_form(const ToolOffer& offer, CallFormat format) {
   return json_text(Json{static_cast<int>(format), static_cast<int>(offer.choice),
@@ -229,11 +248,12 @@ ShownTokens shown_marks(const Tokenizer& tokenizer, CallFormat format) {
 
 RequiredCall required_call(const ToolOffer& offer, CallFormat format) {
   if (format == CallFormat::named) {
-    auto call = call_expression(offer, format, IfUnsupported::refuse);
-    return {.beginning = std::string(kCalls),
-            .form = PartForm{.then = PartForm::Then::end,
-                             .texts = several(std::move(call), kCalls, offer),
-                             .name = name_of_form(offer, format)}};
+    const auto texts = [offer, format] {
+      return several(call_expression(offer, format, IfUnsupported::refuse), kCalls, offer);
+    };
+    return {
+        .beginning = std::string(kCalls),
+        .form = PartForm{.then = PartForm::Then::end, .texts = texts, .name = name_of_form(offer, format)}};
   }
   const bool is_list = format == CallFormat::list;
   auto ways = Json::array();
@@ -255,31 +275,16 @@ RequiredCall required_call(const ToolOffer& offer, CallFormat format) {
 }
 
 PartForm form_of_calls(const ToolOffer& offer, CallFormat format) {
-  PartForm form{.then = PartForm::Then::end, .name = name_of_form(offer, format)};
-  auto call = call_expression(offer, format, IfUnsupported::any_object);
-  const auto line = [] { return Expression::optional(Expression::text("\n")); };
-  switch (format) {
-    case CallFormat::tags:
-      form.mark = kOpen;
-      form.then = PartForm::Then::free_text;
-      form.texts = Expression::sequence(
-          {Expression::text(kOpen), line(), std::move(call), line(), Expression::text(kClose)});
-      break;
-    case CallFormat::object:
-      form.mark = R"({"name": ")";
-      form.begins = PartForm::Begins::at_start;
-      form.texts = std::move(call);
-      break;
-    case CallFormat::list:
-      form.mark = kCalls;
-      form.texts = Expression::sequence({Expression::text(kCalls), Expression::text("["),
-                                         several(std::move(call), ", ", offer), Expression::text("]")});
-      break;
-    case CallFormat::named:
-      form.mark = kCalls;
-      form.texts = Expression::sequence({Expression::text(kCalls), several(std::move(call), kCalls, offer)});
-      break;
+  PartForm form{
+      .mark = std::string(kCalls), .then = PartForm::Then::end, .name = name_of_form(offer, format)};
+  if (format == CallFormat::tags) {
+    form.mark = kOpen;
+    form.then = PartForm::Then::free_text;
+  } else if (format == CallFormat::object) {
+    form.mark = R"({"name": ")";
+    form.begins = PartForm::Begins::at_start;
   }
+  form.texts = [offer, format] { return texts_of_calls(offer, format); };
   return form;
 }
 

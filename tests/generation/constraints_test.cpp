@@ -1,6 +1,7 @@
 // Regular expressions and JSON schemas as automata, and the tokens that they allow.
 
 #include <algorithm>
+#include <future>
 #include <memory>
 #include <regex>
 #include <string>
@@ -537,6 +538,39 @@ TEST(ConstraintCache, KeepsTheConstraintsThatWereAskedForLast) {
   EXPECT_THROW(get("("), DataError);
   EXPECT_THROW(get("("), DataError);
   EXPECT_EQ(n_made, 6);
+}
+
+TEST(ConstraintCache, OneIsMadeAtATimeAndFewWait) {
+  const auto tokenizer = vocabularies().front();
+  const auto made = std::make_shared<TextConstraint>(parse_regular_expression("a"), *tokenizer, TokenIds());
+  ConstraintCache cache(2);
+  std::promise<void> has_begun, may_end;
+  const auto first = std::async(std::launch::async, [&] {
+    return cache.get({.text = "a"}, [&] {
+      has_begun.set_value();
+      may_end.get_future().wait();
+      return made;
+    });
+  });
+  has_begun.get_future().wait();
+  // Of two that come now, one waits for the first, which it needs too, and one is refused.
+  std::vector<std::future<bool>> others;
+  for (int i = 0; i < 2; ++i) {
+    others.push_back(std::async(std::launch::async, [&] {
+      try {
+        return cache.get({.text = "a"}, [&]() -> std::shared_ptr<const TextConstraint> {
+          throw DataError("made twice");
+        }) == made;
+      } catch (const BusyError&) {
+        may_end.set_value();
+        return false;
+      }
+    }));
+  }
+  const bool one = others[0].get(), other = others[1].get();
+  EXPECT_NE(one, other);
+  EXPECT_EQ(cache.get({.text = "a"}, nullptr), made);
+  EXPECT_EQ(cache.get({.text = "b"}, [&] { return made; }), made) << "places are given back";
 }
 
 }  // namespace

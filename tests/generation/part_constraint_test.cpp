@@ -47,7 +47,7 @@ class PartsOfAnOutput : public ::testing::Test {
  protected:
   /// The tokens that may follow, as their texts; "all" if every token may. "." is the end token.
   std::string after(const PartForm& form, const TokenIds& ids, const ShownTokens& shown = {}) const {
-    const PartConstraint parts(std::make_shared<TextConstraint>(form.texts, vocabulary_, TokenIds(), shown),
+    const PartConstraint parts(std::make_shared<TextConstraint>(form.texts(), vocabulary_, TokenIds(), shown),
                                form);
     WorkLimit work(1'000'000);
     const auto allowed = parts.allowed({}, ids, work);
@@ -63,7 +63,8 @@ class PartsOfAnOutput : public ::testing::Test {
   // Ids from 0 on. A text is written only if each of its characters is a token.
   TextList vocabulary_{{"<", "t>", "a", "b", ">ab", ">x", "!", " ", "t", ">", "@", "m"}};
   const int64_t mark_ = 12, end_ = 13;
-  PartForm tags_{.mark = "<t>", .texts = parse_regular_expression("<t>(a|b)b*!"), .name = "tags"};
+  PartForm tags_{
+      .mark = "<t>", .texts = [] { return parse_regular_expression("<t>(a|b)b*!"); }, .name = "tags"};
 };
 
 TEST_F(PartsOfAnOutput, AreFreeBeforeAndBehindAPart) {
@@ -77,7 +78,7 @@ TEST_F(PartsOfAnOutput, AreFreeBeforeAndBehindAPart) {
 
 TEST_F(PartsOfAnOutput, DoNotBeginWithATokenThatLeadsNowhere) {
   const TextList vocabulary({"<", "t", "a", "b", ">ab", ">x", "!", ">", "!>", "<t>x", "<t>a!x"});
-  const PartConstraint parts(std::make_shared<TextConstraint>(tags_.texts, vocabulary, TokenIds()), tags_);
+  const PartConstraint parts(std::make_shared<TextConstraint>(tags_.texts(), vocabulary, TokenIds()), tags_);
   WorkLimit work(1'000'000);
   const auto is_allowed = [&](const TokenIds& ids, int64_t id) {
     const auto allowed = parts.allowed({}, ids, work);
@@ -102,13 +103,15 @@ TEST_F(PartsOfAnOutput, MayBeginAtTheStartOnlyAndBeTheEnd) {
 }
 
 TEST_F(PartsOfAnOutput, BeginAtOnceWithoutAMark) {
-  const PartForm form{.then = PartForm::Then::end, .texts = parse_regular_expression("ab*"), .name = "whole"};
+  const PartForm form{
+      .then = PartForm::Then::end, .texts = [] { return parse_regular_expression("ab*"); }, .name = "whole"};
   EXPECT_EQ(after(form, {}), "a");
   EXPECT_EQ(after(form, {2}), "b .");
 }
 
 TEST_F(PartsOfAnOutput, BeginWithATokenThatIsShown) {
-  const PartForm form{.mark = "@m", .texts = parse_regular_expression("@m(a|b@m)!"), .name = "shown"};
+  const PartForm form{
+      .mark = "@m", .texts = [] { return parse_regular_expression("@m(a|b@m)!"); }, .name = "shown"};
   const ShownTokens shown{{.id = mark_, .text = "@m"}};
   EXPECT_EQ(after(form, {2}, shown), "all");
   EXPECT_EQ(after(form, {mark_}, shown), "a b");

@@ -290,6 +290,11 @@ TEST(Scheduler, RequestsThatComeAndGoGiveWhatEachGivesAlone) {
                                    {.most_rows = rows, .prompt_piece = 4, .prefix_bytes = bytes}, numbers),
                   alone, std::to_string(rows) + " rows, " + std::to_string(bytes) + " bytes");
     }
+    for (const int64_t shared : {1, 5}) {
+      expect_same(coming_and_going(model, asked,
+                                   {.most_rows = rows, .prompt_piece = 4, .shared_rows = shared}, numbers),
+                  alone, std::to_string(rows) + " rows, " + std::to_string(shared) + " shared");
+    }
   }
 }
 
@@ -416,6 +421,48 @@ TEST(Scheduler, ClientsAndRequestsShareThePlaces) {
   }
 }
 
+TEST(Scheduler, OutputsOfALargeRequestPauseForOthers) {
+  HistoryModel model({.vocab_size = 9});
+  Scheduler scheduler(model, torch::kCPU, {.most_rows = 8, .most_of_client = 6, .shared_rows = 4});
+  const auto submit = [&](size_t n_outputs, int64_t n_tokens) {
+    auto request = requests({{1, 2}}, {.max_new_tokens = n_tokens}).front();
+    request.draws.resize(n_outputs);
+    request.client = "a";
+    return scheduler.submit(std::move(request));
+  };
+  const auto n_written = [&](size_t request) {
+    size_t n = 0;
+    for (const auto& output : scheduler.outputs(request)) n += output.ids.size();
+    return n;
+  };
+  const auto large = submit(20, 30);
+  scheduler.step();
+  scheduler.step();
+  EXPECT_EQ(n_written(large), 12U) << "alone it has all places of its client";
+  std::vector<size_t> small;
+  for (int i = 0; i < 5; ++i) small.push_back(submit(1, 10));
+  scheduler.step();  // their prompts are read
+  const size_t before = n_written(large);
+  for (size_t step = 1; step < 10; ++step) {
+    scheduler.step();
+    if (step < 9) {
+      EXPECT_EQ(n_written(large), before + step) << "one output grows";
+    }
+    for (const size_t request : small) EXPECT_EQ(n_written(request), step + 1);
+  }
+  for (const size_t request : small) EXPECT_TRUE(scheduler.is_finished(request));
+  const auto second = submit(20, 30);
+  scheduler.step();
+  const size_t of_large = n_written(large), of_second = n_written(second);
+  for (int step = 0; step < 20; ++step) scheduler.step();
+  EXPECT_NEAR(static_cast<double>(n_written(large) - of_large), 40, 2);
+  EXPECT_NEAR(static_cast<double>(n_written(second) - of_second), 40, 2);
+  while (scheduler.step()) {
+  }
+  for (const size_t request : {large, second})
+    for (const auto& output : scheduler.outputs(request)) EXPECT_EQ(output.ids.size(), 30U);
+}
+
 TEST(Scheduler, AddsATokenToEachOutputWhileItReadsALongPrompt) {
   HistoryModel model({.vocab_size = 9});
   Scheduler scheduler(model, torch::kCPU, {.prompt_piece = 4});
@@ -500,7 +547,8 @@ TEST(Scheduler, ForgetsARequestAtAnyTime) {
   const auto alone = each_alone(model, asked, 4);
   for (int64_t n_steps = 0; n_steps < 12; ++n_steps) {
     for (const size_t forgotten : {0, 3, 11}) {
-      Scheduler scheduler(model, torch::kCPU, {.most_rows = 5, .prompt_piece = 4});
+      const auto shared = n_steps % 2 == 0 ? std::optional<int64_t>(2) : std::nullopt;
+      Scheduler scheduler(model, torch::kCPU, {.most_rows = 5, .prompt_piece = 4, .shared_rows = shared});
       for (const auto& request : asked) scheduler.submit(request);
       for (int64_t i = 0; i < n_steps; ++i) scheduler.step();
       const auto so_far = scheduler.take(forgotten);
@@ -537,8 +585,9 @@ Company in_company(const ModelConfig& config, uint64_t seed, CacheFormat cache =
   const int64_t longest = config.architecture == Architecture::decoder ? 40 : 20;
   const auto asked = varied_requests(12, testing::kVocabulary, longest, numbers);
   Company result{.alone = each_alone(*model->generative(), asked, 8), .together = {}};
-  result.together = coming_and_going(*model->generative(), asked,
-                                     {.most_rows = 12, .prompt_piece = 8, .prefix_bytes = 1 << 20}, numbers);
+  result.together = coming_and_going(
+      *model->generative(), asked,
+      {.most_rows = 12, .prompt_piece = 8, .prefix_bytes = 1 << 20, .shared_rows = 5}, numbers);
   return result;
 }
 
