@@ -1,8 +1,5 @@
 // zoo inspect: the modules of a model and what they cost.
 
-#include <sys/ioctl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -20,6 +17,7 @@
 #include "apps/console/commands.h"
 #include "apps/console/options.h"
 #include "apps/console/run_arguments.h"
+#include "apps/console/terminal_width.h"
 #include "checkpoints/initial_weights.h"
 #include "checkpoints/run.h"
 #include "checkpoints/stored_model.h"
@@ -138,14 +136,6 @@ std::vector<Row> rows_of(const ModelCost& cost) {
   }
   for (size_t at = 0; at < longest; ++at) rows = folded(rows, at);
   return rows;
-}
-
-/// The columns of the terminal; nothing if the output goes elsewhere, where no line is cut.
-std::optional<size_t> columns_of_output() {
-  winsize size{};
-  if (::isatty(STDOUT_FILENO) == 0 || ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0)
-    return std::nullopt;
-  return size.ws_col;
 }
 
 /// At most `width` characters of a name, of which the end says most.

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@
 #include "base/process.h"
 #include "base/text.h"
 #include "checkpoints/checkpoint.h"
+#include "checkpoints/fork_run.h"
 #include "checkpoints/run.h"
 #include "checkpoints/run_directory.h"
 #include "checkpoints/stored_model.h"
@@ -35,6 +37,7 @@ struct TrainArguments {
   std::vector<std::filesystem::path> files;  // one configuration, or texts
   std::filesystem::path out;
   std::vector<std::string> overrides;
+  std::optional<int64_t> from_step;  // of the run that is given
   bool resume = false, overwrite = false;
   std::string device = "auto";
   int64_t n_processes = 1;
@@ -111,9 +114,10 @@ void show_recipe(const TrainArguments& arguments, const TextRecipe& recipe) {
 Experiment experiment_of_run(const TrainArguments& arguments) {
   const auto& dir = arguments.files.front();
   if (!arguments.resume) {
-    throw UsageError(fmt::format(
-        "{} is a run: --resume goes on with it; a configuration with `init_from: {}` starts from its weights",
-        dir.string(), dir.string()));
+    throw UsageError(
+        fmt::format("{} is a run: --resume goes on with it, --from-step N leaves it there; a configuration "
+                    "with `init_from: {}` starts from its weights",
+                    dir.string(), dir.string()));
   }
   const auto file = dir / "config.yaml";
   auto experiment = load_complete_experiment(file);  // refuses what a run may not have
@@ -158,7 +162,25 @@ int run_processes(const TrainArguments& arguments) {
                  : "there is no checkpoint to go on from yet"));
 }
 
-int run(const TrainArguments& arguments) {
+/// Makes a copy of the run that is given as it was at a step. Returns the arguments that go on with the copy.
+TrainArguments forked(const TrainArguments& arguments) {
+  if (!is_given_run(arguments)) throw UsageError("--from-step leaves a run: give its directory");
+  if (place_from_environment()) throw UsageError("--from-step is for one process, or for those of --nproc");
+  const auto run = (arguments.files.front() / "").parent_path();  // without a slash at its end
+  auto rest = arguments;
+  if (rest.out.empty()) rest.out = run.string() + fmt::format("-from-{}", *arguments.from_step);
+  fork_run(run, *arguments.from_step, load_experiment(run / "config.yaml", arguments.overrides), rest.out,
+           arguments.overwrite ? ExistingFork::replace : ExistingFork::refuse);
+  rest.files = {rest.out};
+  rest.out.clear();
+  rest.from_step.reset();
+  rest.resume = true;
+  rest.overwrite = false;
+  return rest;
+}
+
+int run(const TrainArguments& given) {
+  const auto arguments = given.from_step ? forked(given) : given;
   if (arguments.n_processes > 1) return run_processes(arguments);
   EndWithLauncher end_with_launcher;
   TrainOptions options;
@@ -213,6 +235,14 @@ void add_train(CLI::App& app, int& exit_code) {
   command->add_option("--out", arguments->out, "Directory of the run; default: runs/NAME")->type_name("DIR");
   auto* resume =
       command->add_flag("--resume", arguments->resume, "Continue the run if it exists, otherwise start it");
+  command
+      ->add_option(
+          "--from-step", arguments->from_step,
+          "Go on from a checkpoint of the run that is given, in a copy (--out; default: RUN-from-N): with "
+          "--set, every later difference comes from these keys")
+      ->type_name("N")
+      ->check(whole_number(1))
+      ->excludes(resume);
   command->add_flag("--overwrite", arguments->overwrite, "Replace the run if it exists")->excludes(resume);
   add_device(*command, arguments->device);
   command

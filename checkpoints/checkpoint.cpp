@@ -261,6 +261,10 @@ std::optional<std::string> find_not_finite(const TrainedParts& parts) {
   return parts.average ? find_not_finite(parts.average->state()) : std::nullopt;
 }
 
+void write_training_state(const fs::path& checkpoint, const TrainingState& state) {
+  write_file_atomically(checkpoint / "state.json", json_text(to_json(state), 2) + "\n");
+}
+
 void save_checkpoint(const fs::path& run_dir, const TrainedParts& parts, const TrainingState& state,
                      const KeptCheckpoints& kept) {
   const fs::path parent = run_dir / "checkpoints";
@@ -270,7 +274,7 @@ void save_checkpoint(const fs::path& run_dir, const TrainedParts& parts, const T
     save_safetensors(dir / weights_name(parts.model), stored_tensors(parts.model), belongs_to(parts.base));
     save_safetensors(dir / "optimizer.safetensors", parts.optimizer);
     if (parts.average) save_safetensors(dir / "average.safetensors", parts.average->state());
-    write_file_atomically(dir / "state.json", json_text(to_json(state), 2) + "\n");
+    write_training_state(dir, state);
   });
   replace_symlink(name, parent / "last");
   int64_t others = kept.newest - 1;

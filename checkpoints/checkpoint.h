@@ -120,6 +120,9 @@ std::optional<std::filesystem::path> newest_checkpoint(const std::filesystem::pa
 /// The state of the training at a checkpoint. Throws CheckpointError.
 TrainingState read_training_state(const std::filesystem::path& checkpoint);
 
+/// Replaces it, atomically. Throws SystemError.
+void write_training_state(const std::filesystem::path& checkpoint, const TrainingState& state);
+
 /// Restores all parts; `optimizer` says whether the optimiser needs all tensors of the file. Throws
 /// CheckpointError, also for tensors that are not finite.
 TrainingState load_checkpoint(const std::filesystem::path& checkpoint, const TrainedParts& parts,

@@ -128,6 +128,10 @@ bool has_checkpoint(const fs::path& run) {
 
 }  // namespace
 
+void check_can_resume_as(const fs::path& run_dir, const Experiment& wanted) {
+  check_same(run_dir, read_run_experiment(run_dir), wanted);
+}
+
 fs::path run_path(const Experiment& experiment, const fs::path& wanted) {
   return wanted.empty() ? fs::path("runs") / experiment.name : wanted;
 }
@@ -195,7 +199,7 @@ bool RunDirectory::resumes() const {
                             path_.string()));
     }
     if (existing_ == ExistingRun::replace) return false;
-    check_same(path_, read_run_experiment(path_), experiment_);
+    check_can_resume_as(path_, experiment_);
     check_can_go_on();
     return true;
   }

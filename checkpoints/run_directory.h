@@ -18,6 +18,10 @@ enum class ExistingRun { refuse, resume, replace };
 /// The path of a run: `wanted`, or runs/NAME if that is empty.
 std::filesystem::path run_path(const Experiment& experiment, const std::filesystem::path& wanted);
 
+/// Throws ConfigError for the first key in which `wanted` differs from the run's configuration, and on which
+/// shapes, the order of the data, random numbers or the choice of the best weights depend.
+void check_can_resume_as(const std::filesystem::path& run_dir, const Experiment& wanted);
+
 /// Decides what happens to a directory that already holds a run, and appends to the samples of a training.
 /// Only one process can use a directory at a time: RUN/.lock is locked while this object lives.
 ///

@@ -20,6 +20,7 @@ void add_import(CLI::App& app);
 void add_export(CLI::App& app);
 void add_merge(CLI::App& app);
 void add_compare(CLI::App& app, int& exit_code);
+void add_runs(CLI::App& app);
 void add_inspect(CLI::App& app);
 void add_bench(CLI::App& app);
 void add_attention(CLI::App& app);

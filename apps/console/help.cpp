@@ -1,8 +1,5 @@
 #include "apps/console/help.h"
 
-#include <sys/ioctl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <iostream>
@@ -14,17 +11,12 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "apps/console/terminal_width.h"
 #include "base/error.h"
 #include "base/text.h"
 
 namespace zoo {
 namespace {
-
-/// Columns of the terminal on standard output; none if it is none.
-size_t terminal_columns() {
-  winsize size{};
-  return ::isatty(STDOUT_FILENO) != 0 && ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
-}
 
 /// `line` of help in lines of at most `columns`, as far as its blanks allow. Descriptions stay in their
 /// column.
@@ -59,7 +51,7 @@ class WrappingFormatter final : public CLI::Formatter {
  public:
   std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const override {
     const auto help = Formatter::make_help(app, std::move(name), mode);
-    const size_t columns = terminal_columns();
+    const size_t columns = columns_of_output().value_or(0);
     if (columns == 0) return help;
     std::string text;
     for (size_t begin = 0; begin < help.size();) {
@@ -99,6 +91,7 @@ constexpr auto kExamples = std::to_array<Example>({
      "zoo compare a.yaml b.yaml --budget steps=300 --seeds 3\n"
      "zoo compare runs/a runs/b                     finished runs, side by side"},
     {"inspect", "zoo inspect gpt2 --set model.n_layers=6"},
+    {"runs", "zoo runs                                      those in runs/, the newest first"},
     {"bench", "zoo bench runs/text --seconds 2"},
     {"attention", "zoo attention runs/text --text \"the sun and the moon\" --out page.html"},
     {"config",

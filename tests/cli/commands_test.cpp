@@ -645,6 +645,7 @@ TEST_F(Commands, HelpDescribesEveryOption) {
                                     "average",
                                     "merge",
                                     "inspect",
+                                    "runs",
                                     "attention",
                                     "contacts",
                                     "structure",
