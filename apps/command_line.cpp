@@ -92,6 +92,7 @@ int command_line(int argc, char** argv) {
   add_merge(app);
   add_compare(app, exit_code);
   add_runs(app);
+  add_verify(app, exit_code);
   add_inspect(app);
   add_bench(app);
   add_attention(app);

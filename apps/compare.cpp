@@ -19,15 +19,13 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/console/commands.h"
+#include "apps/console/comparison_arguments.h"
 #include "apps/console/options.h"
-#include "apps/console/shell_word.h"
 #include "base/device.h"
 #include "base/error.h"
 #include "base/process.h"
-#include "checkpoints/stored_model.h"
 #include "comparison/planning/comparison_directory.h"
 #include "comparison/tuning.h"
-#include "io/config/find_config.h"
 #include "io/file_kind.h"
 #include "io/files.h"
 #include "io/json_document.h"
@@ -38,58 +36,12 @@ namespace zoo {
 namespace {
 
 struct CompareArguments {
-  std::vector<std::filesystem::path> targets;
-  std::vector<std::string> overrides, data;
-  std::string budget;
-  std::optional<int64_t> seeds;
-  std::optional<MatchQuantity> match;
+  ComparisonArguments comparison;
   std::filesystem::path out;
-  bool resume = false, overwrite = false, no_speed = false, json = false;
+  bool resume = false, overwrite = false, json = false;
   int64_t jobs = 1;
   std::string device = "auto";
 };
-
-std::string command_line(const CompareArguments& arguments) {
-  std::string command = "zoo compare";
-  for (const auto& target : arguments.targets) command += " " + shell_word(target.string());
-  for (const auto& text : arguments.overrides) command += " --set " + shell_word(text);
-  for (const auto& file : arguments.data) command += " --data " + shell_word(file);
-  if (!arguments.budget.empty()) command += " --budget " + shell_word(arguments.budget);
-  if (arguments.seeds) command += fmt::format(" --seeds {}", *arguments.seeds);
-  if (arguments.match) command += fmt::format(" --match {}", name_of(*arguments.match));
-  if (arguments.no_speed) command += " --no-speed";
-  return command;
-}
-
-/// Throws UsageError if an option for trainings is given, but all variants are finished runs.
-void check_something_is_trained(const Comparison& comparison, const CompareArguments& arguments) {
-  const char* const option = !arguments.budget.empty()      ? "--budget"
-                             : arguments.seeds              ? "--seeds"
-                             : !arguments.overrides.empty() ? "--set"
-                                                            : nullptr;
-  const auto is_run = [](const Variant& variant) { return !variant.finished.empty(); };
-  if (option == nullptr || !std::ranges::all_of(comparison.variants, is_run)) return;
-  throw UsageError(
-      fmt::format("{}: finished runs are only evaluated: leave it out, or give configurations", option));
-}
-
-Comparison read_comparison(const CompareArguments& arguments) {
-  auto targets = arguments.targets;
-  for (auto& target : targets)
-    if (!names_stored_model(target)) target = find_config(target.string());
-  if (targets.size() == 1 && is_comparison_file(targets.front()) && !arguments.data.empty())
-    throw UsageError("--data: a comparison file names its data: write data.valid in it");
-  auto comparison = targets.size() == 1 && is_comparison_file(targets.front())
-                        ? load_comparison(targets.front(), arguments.overrides)
-                        : comparison_of(targets, arguments.overrides, arguments.data);
-  check_something_is_trained(comparison, arguments);
-  auto& settings = comparison.settings;
-  if (!arguments.budget.empty()) settings.budget = config_of(parse_budget(arguments.budget));
-  if (arguments.seeds) settings.seeds = *arguments.seeds;
-  if (arguments.match) settings.match = *arguments.match;
-  if (arguments.no_speed) settings.speed_seconds = 0, settings.scaling = false;
-  return comparison;
-}
 
 void show_plan(const ComparisonPlan& plan, int64_t n_tuning) {
   size_t n_runs = 0;
@@ -107,7 +59,7 @@ bool is_results_file(const std::filesystem::path& path) {
 }
 
 void make_reports(const CompareArguments& arguments) {
-  const auto& path = arguments.targets.front();
+  const auto& path = arguments.comparison.targets.front();
   const auto dir = arguments.out.empty() ? path.parent_path() : arguments.out;
   check_reports(dir);
   const auto text = read_file(path, Follow::everything, JsonLimits::bytes);
@@ -121,12 +73,12 @@ void make_reports(const CompareArguments& arguments) {
 
 /// The exit code: not 0 if the user has stopped it.
 int run(const CompareArguments& arguments) {
-  if (arguments.targets.size() == 1 && is_results_file(arguments.targets.front())) {
+  if (arguments.comparison.targets.size() == 1 && is_results_file(arguments.comparison.targets.front())) {
     make_reports(arguments);
     return EXIT_SUCCESS;
   }
   parse_device(arguments.device);  // throws before anything is read
-  const auto comparison = read_comparison(arguments);
+  const auto comparison = read_comparison(arguments.comparison);
   std::optional<StopSignals> signals;  // set once there is a plan: before, there is nothing to save
   CompareOptions options;
   options.dir =
@@ -137,7 +89,7 @@ int run(const CompareArguments& arguments) {
   options.program = this_program();
   options.device = arguments.device;
   options.jobs = arguments.jobs;
-  options.command = command_line(arguments);
+  options.command = command_of(arguments.comparison);
   options.on_plan = [&](const ComparisonPlan& plan) {
     show_plan(plan, n_tuning_runs(comparison));
     signals.emplace();
@@ -171,33 +123,7 @@ void add_compare(CLI::App& app, int& exit_code) {
   const auto arguments = std::make_shared<CompareArguments>();
   auto* command =
       app.add_subcommand("compare", "Train architectures under one budget and show them side by side");
-  command
-      ->add_option("CONFIG|RUN|DIRECTORY", arguments->targets,
-                   "Configurations (trained now), finished runs (only evaluated), directories in Hugging "
-                   "Face's form (with --data), one comparison file, or a results.json whose reports are made "
-                   "again")
-      ->type_name("PATH")
-      ->required();
-  add_overrides(*command, arguments->overrides);
-  command
-      ->add_option("--budget", arguments->budget,
-                   "Budget of each training: steps=N, tokens=N, flops=N or seconds=N; default: as configured")
-      ->option_text("KIND=N");
-  command->add_option("--seeds", arguments->seeds, "Train each configuration with the seeds 1 … N; default 3")
-      ->option_text("N")
-      ->check(whole_number(1, 1000));
-  command
-      ->add_option("--match", arguments->match,
-                   "Scale widths until parameters or FLOPs per token agree within 2 %")
-      ->transform(one_of<MatchQuantity>())
-      ->option_text("parameters|flops");
-  command
-      ->add_option("--data", arguments->data,
-                   "Evaluate finished runs and directories in Hugging Face's form on these files")
-      ->type_name("FILE");
-  command->add_flag("--no-speed", arguments->no_speed,
-                    "Measure neither speeds nor costs by the length of the input, which takes half a minute a "
-                    "variant");
+  add_comparison_options(*command, arguments->comparison);
   command->add_option("--out", arguments->out, "Directory of the comparison; default: runs/NAME")
       ->type_name("DIR");
   auto* resume =

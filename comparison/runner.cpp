@@ -148,10 +148,10 @@ class Runner {
     ProcessOptions process{.command = {options_.program.string(), "train", job.config.string(), "--out",
                                        job.run_dir.string(), "--resume", "--device", options_.device},
                            .output = log.descriptor()};
-    if (options_.jobs > 1) {
+    if (options_.jobs > 1 || options_.threads) {
       const auto cores = static_cast<int64_t>(std::max(1U, std::thread::hardware_concurrency()));
-      process.environment.emplace_back("OMP_NUM_THREADS",
-                                       std::to_string(std::max<int64_t>(1, cores / options_.jobs)));
+      const auto threads = options_.threads.value_or(std::max<int64_t>(1, cores / options_.jobs));
+      process.environment.emplace_back("OMP_NUM_THREADS", std::to_string(threads));
     }
     running_.push_back({&job, ChildProcess(process)});
     note_jobs(static_cast<int64_t>(running_.size()));

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "comparison/planning/plan.h"
@@ -16,6 +17,7 @@ struct RunnerOptions {
   std::filesystem::path program;                // zoo
   std::string device = "auto";                  // as for zoo train
   int64_t jobs = 1;                             // trainings at a time; they share the machine's cores
+  std::optional<int64_t> threads = {};          // of each training; default: its share of the cores
   std::function<bool()> should_stop = nullptr;  // called from time to time; true: save and return
   std::function<void(const std::string& line)> on_message = nullptr;  // called when a training ends
   std::function<void()> on_advance = nullptr;  // called when a training has ended, and from time to time

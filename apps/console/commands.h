@@ -21,6 +21,7 @@ void add_export(CLI::App& app);
 void add_merge(CLI::App& app);
 void add_compare(CLI::App& app, int& exit_code);
 void add_runs(CLI::App& app);
+void add_verify(CLI::App& app, int& exit_code);
 void add_inspect(CLI::App& app);
 void add_bench(CLI::App& app);
 void add_attention(CLI::App& app);

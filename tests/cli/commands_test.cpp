@@ -646,6 +646,7 @@ TEST_F(Commands, HelpDescribesEveryOption) {
                                     "merge",
                                     "inspect",
                                     "runs",
+                                    "verify",
                                     "attention",
                                     "contacts",
                                     "structure",

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <functional>
 #include <thread>
@@ -90,6 +91,52 @@ size_t n_below(const std::filesystem::path& dir, const std::string& name) {
        at.increment(error))
     n += at->path().filename() == name;
   return n;
+}
+
+TEST_F(Compare, AStudyIsVerifiedByTrainingItAgain) {
+  dir_.write("tuned.yaml", R"(
+base: base.yaml
+variants: {plain: {}, wide: {model: {d_ff: 40}}}
+tune: {grid: {training.optimizer.lr: [0.005, 0.001]}, share: 0.2}
+seeds: 2
+budget: {steps: 20}
+speed_seconds: 0
+scaling: false
+)");
+  ASSERT_EQ(run("tuned.yaml --out study --device cpu").code, 0);
+  const auto verify = [&](const std::string& arguments) {
+    return run_zoo(dir_, "verify study --device cpu " + arguments);
+  };
+  const auto same = verify("--run wide --seed 2");
+  EXPECT_EQ(same.code, 0) << same.err;
+  EXPECT_THAT(same.out, HasSubstr("same       wide, seed 2: "));
+  EXPECT_EQ(std::count(same.out.begin(), same.out.end(), '\n'), 1);
+
+  const auto original = results("study");
+  const auto write = [&](const Json& changed) { dir_.write("study/results.json", changed.dump()); };
+  auto changed = original;
+  auto& loss = changed["runs"][0]["seeds"][0]["train_curve"]["train_loss"][1];
+  loss = std::nextafter(loss.get<double>(), 100.0);
+  write(changed);
+  const auto different = verify("");
+  EXPECT_EQ(different.code, 1) << different.err;
+  EXPECT_THAT(different.out, HasSubstr("the first is train_curve.train_loss[1] (step "));
+  changed = original;
+  changed["runs"][0]["metric"]["mean"] = 1.5;
+  write(changed);
+  EXPECT_THAT(verify("--json").out, HasSubstr(R"("place":"metric.mean")"));
+
+  write(original);
+  EXPECT_EQ(verify("--run third").code, 2);
+  dir_.write("tuned.yaml", "base: base.yaml\n");
+  const auto moved = verify("");
+  EXPECT_EQ(moved.code, 2);
+  EXPECT_THAT(moved.err, HasSubstr("has changed since the study was made"));
+  changed["command"] = "rm -rf x";
+  write(changed);
+  EXPECT_THAT(verify("").err, HasSubstr("is no command of zoo compare"));
+  dir_.write("study/results.json", "[]");
+  EXPECT_EQ(verify("").code, 2);
 }
 
 TEST_F(Compare, TellsTheWorseFromTheEqual) {

@@ -1,0 +1,106 @@
+#include "apps/console/comparison_arguments.h"
+
+#include <algorithm>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "apps/console/options.h"
+#include "apps/console/shell_word.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "checkpoints/stored_model.h"
+#include "io/config/find_config.h"
+
+namespace zoo {
+namespace {
+
+/// Throws UsageError if an option for trainings is given, but all variants are finished runs.
+void check_something_is_trained(const Comparison& comparison, const ComparisonArguments& arguments) {
+  const char* const option = !arguments.budget.empty()      ? "--budget"
+                             : arguments.seeds              ? "--seeds"
+                             : !arguments.overrides.empty() ? "--set"
+                                                            : nullptr;
+  const auto is_run = [](const Variant& variant) { return !variant.finished.empty(); };
+  if (option == nullptr || !std::ranges::all_of(comparison.variants, is_run)) return;
+  throw UsageError(
+      fmt::format("{}: finished runs are only evaluated: leave it out, or give configurations", option));
+}
+
+}  // namespace
+
+void add_comparison_options(CLI::App& command, ComparisonArguments& arguments) {
+  command
+      .add_option("CONFIG|RUN|DIRECTORY", arguments.targets,
+                  "Configurations (trained now), finished runs (only evaluated), directories in Hugging "
+                  "Face's form (with --data), one comparison file, or a results.json whose reports are made "
+                  "again")
+      ->type_name("PATH")
+      ->required();
+  add_overrides(command, arguments.overrides);
+  command
+      .add_option("--budget", arguments.budget,
+                  "Budget of each training: steps=N, tokens=N, flops=N or seconds=N; default: as configured")
+      ->option_text("KIND=N");
+  command.add_option("--seeds", arguments.seeds, "Train each configuration with the seeds 1 … N; default 3")
+      ->option_text("N")
+      ->check(whole_number(1, 1000));
+  command
+      .add_option("--match", arguments.match,
+                  "Scale widths until parameters or FLOPs per token agree within 2 %")
+      ->transform(one_of<MatchQuantity>())
+      ->option_text("parameters|flops");
+  command
+      .add_option("--data", arguments.data,
+                  "Evaluate finished runs and directories in Hugging Face's form on these files")
+      ->type_name("FILE");
+  command.add_flag("--no-speed", arguments.no_speed,
+                   "Measure neither speeds nor costs by the length of the input, which takes half a minute a "
+                   "variant");
+}
+
+std::string command_of(const ComparisonArguments& arguments) {
+  std::string command = "zoo compare";
+  for (const auto& target : arguments.targets) command += " " + shell_word(target.string());
+  for (const auto& text : arguments.overrides) command += " --set " + shell_word(text);
+  for (const auto& file : arguments.data) command += " --data " + shell_word(file);
+  if (!arguments.budget.empty()) command += " --budget " + shell_word(arguments.budget);
+  if (arguments.seeds) command += fmt::format(" --seeds {}", *arguments.seeds);
+  if (arguments.match) command += fmt::format(" --match {}", name_of(*arguments.match));
+  if (arguments.no_speed) command += " --no-speed";
+  return command;
+}
+
+ComparisonArguments read_command(const std::string& command) {
+  ComparisonArguments arguments;
+  CLI::App app;
+  add_comparison_options(app, arguments);
+  constexpr std::string_view beginning = "zoo compare ";
+  try {
+    if (!command.starts_with(beginning)) throw CLI::ParseError("", CLI::ExitCodes::BaseClass);
+    app.parse(command.substr(beginning.size()));
+  } catch (const CLI::ParseError&) {
+    throw DataError(fmt::format("'{}' is no command of zoo compare", excerpt(command)));
+  }
+  return arguments;
+}
+
+Comparison read_comparison(const ComparisonArguments& arguments) {
+  auto targets = arguments.targets;
+  for (auto& target : targets)
+    if (!names_stored_model(target)) target = find_config(target.string());
+  if (targets.size() == 1 && is_comparison_file(targets.front()) && !arguments.data.empty())
+    throw UsageError("--data: a comparison file names its data: write data.valid in it");
+  auto comparison = targets.size() == 1 && is_comparison_file(targets.front())
+                        ? load_comparison(targets.front(), arguments.overrides)
+                        : comparison_of(targets, arguments.overrides, arguments.data);
+  check_something_is_trained(comparison, arguments);
+  auto& settings = comparison.settings;
+  if (!arguments.budget.empty()) settings.budget = config_of(parse_budget(arguments.budget));
+  if (arguments.seeds) settings.seeds = *arguments.seeds;
+  if (arguments.match) settings.match = *arguments.match;
+  if (arguments.no_speed) settings.speed_seconds = 0, settings.scaling = false;
+  return comparison;
+}
+
+}  // namespace zoo

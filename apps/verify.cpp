@@ -1,0 +1,172 @@
+// zoo verify: a training of a study is made again.
+
+#include "comparison/verify.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "apps/console/commands.h"
+#include "apps/console/comparison_arguments.h"
+#include "apps/console/options.h"
+#include "base/device.h"
+#include "base/error.h"
+#include "base/process.h"
+#include "io/config/find_config.h"
+#include "io/files.h"
+#include "io/json_document.h"
+#include "training/stop_signals.h"
+
+namespace zoo {
+namespace {
+
+struct VerifyArguments {
+  std::filesystem::path study;
+  std::string run;
+  std::optional<int64_t> seed;
+  bool all = false, json = false;
+  std::string device = "auto";
+};
+
+/// A directory that is removed in the end.
+class Scratch {
+ public:
+  Scratch() : path_(std::filesystem::temp_directory_path() / fmt::format("zoo-verify-{}", getpid())) {}
+  ~Scratch() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// What a study was made from, which must not have changed since.
+Comparison comparison_of_study(const nlohmann::ordered_json& results) {
+  const auto command = results.at("command").get<std::string>();
+  auto comparison = read_comparison(read_command(command));
+  const auto& yaml = results.at("yaml");
+  if (yaml != (comparison.yaml.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(comparison.yaml)))
+    throw UsageError(
+        fmt::format("the comparison file of '{}' has changed since the study was made", command));
+  return comparison;
+}
+
+/// Those that are asked for: one, unless there are to be all.
+std::vector<StudyTraining> wanted_trainings(const nlohmann::ordered_json& results,
+                                            const VerifyArguments& arguments) {
+  std::vector<StudyTraining> trainings;
+  for (auto& training : trainings_of(results)) {
+    const bool is_wanted = (arguments.run.empty() || training.run == arguments.run) &&
+                           (!arguments.seed || training.seed == *arguments.seed);
+    if (is_wanted && (arguments.all || trainings.empty())) trainings.push_back(std::move(training));
+  }
+  if (trainings.empty())
+    throw UsageError(
+        "the study has no such training, or none that was trained to its end by number of steps");
+  return trainings;
+}
+
+void show_verification(const Verification& verification) {
+  const auto& [training, n_values, differences, circumstances] = verification;
+  const auto name = fmt::format("{}, seed {}", training.run, training.seed);
+  if (differences.empty()) {
+    std::cout << fmt::format("same       {}: {} numbers have the same bits\n", name, n_values);
+    return;
+  }
+  const auto& first = differences.front();
+  std::cout << fmt::format("different  {}: {} of {} numbers, the first is {}: {} in the study, {} here\n",
+                           name, differences.size(), n_values, first.place, first.was.dump(),
+                           first.is.dump());
+  for (const auto& line : circumstances) std::cout << "           " << line << '\n';
+}
+
+nlohmann::ordered_json verification_json(const Verification& verification) {
+  auto differences = nlohmann::ordered_json::array();
+  for (const auto& [place, was, is] : verification.differences)
+    differences.push_back({{"place", place}, {"was", was}, {"is", is}});
+  return {{"run", verification.training.run},         {"seed", verification.training.seed},
+          {"same", verification.differences.empty()}, {"values", verification.n_values},
+          {"differences", std::move(differences)},    {"circumstances", verification.circumstances}};
+}
+
+/// The exit code.
+int verify_study(const VerifyArguments& arguments) {
+  parse_device(arguments.device);  // throws before anything is read
+  const auto file =
+      std::filesystem::is_directory(arguments.study) ? arguments.study / "results.json" : arguments.study;
+  const auto results = parse_ordered_json(read_json_text(file));
+  const auto trainings = wanted_trainings(results, arguments);
+  const auto comparison = comparison_of_study(results);
+  const StopSignals signals;
+  const Scratch scratch;
+  bool is_same = true;
+  auto all = nlohmann::ordered_json::array();
+  for (const auto& training : trainings) {
+    std::cerr << fmt::format("training {}, seed {}, again\n", training.run, training.seed);
+    const auto verification = verify(
+        results, comparison, training,
+        {.dir = scratch.path(), .program = this_program(), .device = arguments.device, .should_stop = [&] {
+           return signals.received();
+         }});
+    if (!verification) return signals.exit_code();
+    is_same = is_same && verification->differences.empty();
+    all.push_back(verification_json(*verification));
+    if (!arguments.json) show_verification(*verification);
+  }
+  if (arguments.json)
+    std::cout << json_text(nlohmann::ordered_json{{"same", is_same}, {"trainings", std::move(all)}}) << '\n';
+  return is_same ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+int run_verify(const VerifyArguments& arguments) try {
+  return verify_study(arguments);
+} catch (const nlohmann::json::exception& error) {
+  throw DataError(fmt::format("{}: no results of a comparison: {}", arguments.study.string(), error.what()));
+}
+
+}  // namespace
+
+void add_verify(CLI::App& app, int& exit_code) {
+  const auto arguments = std::make_shared<VerifyArguments>();
+  auto* command = app.add_subcommand(
+      "verify",
+      "Train one run of a comparison again, and say whether its numbers are the same to the last bit");
+  command->add_option("STUDY", arguments->study, "A results.json, or the directory of a comparison")
+      ->type_name("PATH")
+      ->required();
+  command->add_option("--run", arguments->run, "The name of its row; default: the first")->type_name("NAME");
+  command->add_option("--seed", arguments->seed, "Default: its first seed")
+      ->type_name("N")
+      ->check(whole_number());
+  command->add_flag("--all", arguments->all, "Every training of the study, or of --run, or with --seed");
+  add_device(*command, arguments->device);
+  add_json(*command, arguments->json,
+           "One JSON document: {\"same\", \"trainings\": [{\"run\", \"seed\", \"same\", \"values\", "
+           "\"differences\": "
+           "[{\"place\", \"was\", \"is\"}], \"circumstances\"}]}");
+  command->footer(
+      "The study must name the comparison file that it was made from, which must be there and be the same. "
+      "Curves and "
+      "scores are compared, and whether the mean of the row is that of its seeds; times are not. Exit code "
+      "0: all are "
+      "the same; 1: some are not. Another processor, number of cores, compiler or version of LibTorch rounds "
+      "otherwise: "
+      "these are listed.");
+  command->callback([arguments, &exit_code] { exit_code = run_verify(*arguments); });
+}
+
+}  // namespace zoo
