@@ -291,8 +291,10 @@ void compare_with_baselines(Runs& runs, const Metric& metric, const TestRules& r
     VersusBaseline versus{.test = paired_t_test(pairs.values, pairs.baseline), .margin = rules.margin};
     if (run.examples && baseline.examples) {
       if (const auto test = test_on_examples(*run.examples, *baseline.examples)) {
+        constexpr size_t most_shown = 8;
         versus.test = *test;
         versus.over = TestedOver::examples;
+        run.differing = differing_examples(*run.examples, *baseline.examples, most_shown);
       }
     }
     if (!metric.percent) versus.margin *= std::abs(mean_interval(pairs.baseline).mean);

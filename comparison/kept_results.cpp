@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 #include <torch/types.h>
 
+#include "base/text.h"
 #include "checkpoints/run.h"
 #include "comparison/planning/kept_json.h"
 #include "comparison/runner.h"
@@ -92,10 +93,34 @@ std::function<std::pair<double, double>(const ExampleScore&)> measure_of(const M
   return nullptr;
 }
 
+/// The beginning of a long text.
+std::string beginning_of(const std::string& text) {
+  constexpr size_t most = 400;  // bytes
+  if (text.size() <= most) return text;
+  const auto cut = text.substr(0, most);
+  return cut.substr(0, cut.size() - incomplete_utf8(cut)) + "…";
+}
+
+Json text_of(const ExampleScore& example) {
+  Json text{{"input", beginning_of(example.input)}};
+  if (example.target) text["target"] = beginning_of(*example.target);
+  if (example.prediction) text["prediction"] = beginning_of(*example.prediction);
+  return text;
+}
+
 std::optional<ExampleValues> example_values_in(const Json& json) try {
-  return ExampleValues{.values = json.at("values").get<std::vector<double>>(),
+  ExampleValues result{.values = json.at("values").get<std::vector<double>>(),
                        .weights = json.at("weights").get<std::vector<double>>(),
                        .inputs = json.at("inputs").get<std::string>()};
+  const auto text_in = [](const Json& text, const char* key) {
+    return text.contains(key) ? std::optional(text.at(key).get<std::string>()) : std::nullopt;
+  };
+  for (const auto& text : json.at("texts")) {
+    result.texts.push_back({.input = text.at("input").get<std::string>(),
+                            .target = text_in(text, "target"),
+                            .prediction = text_in(text, "prediction")});
+  }
+  return result;
 } catch (const Json::exception&) {
   return std::nullopt;
 }
@@ -132,15 +157,19 @@ std::optional<ExampleValues> examples_of_run(const fs::path& run_dir, const Metr
   return kept(run_dir / kExamples, key, example_values_in, [&] {
     std::vector<ExampleScore> examples;
     evaluate_and_keep(run_dir, device, scores_key, &examples);
-    Json values = Json::array(), weights = Json::array();
+    Json values = Json::array(), weights = Json::array(), texts = Json::array();
     std::string inputs;
     for (const auto& example : examples) {
       const auto [value, weight] = measure(example);
       values.push_back(value);
       weights.push_back(weight);
+      texts.push_back(text_of(example));
       inputs += fmt::format("{} {}\n", example.input.size(), example.input);
     }
-    return Json{{"values", std::move(values)}, {"weights", std::move(weights)}, {"inputs", sha256(inputs)}};
+    return Json{{"values", std::move(values)},
+                {"weights", std::move(weights)},
+                {"texts", std::move(texts)},
+                {"inputs", sha256(inputs)}};
   });
 }
 

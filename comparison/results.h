@@ -105,6 +105,7 @@ struct RunResults {
   std::optional<Interval> metric = {};         // of the seeds that count; absent where all failed
   std::optional<ExampleValues> examples = {};  // of a finished run; absent where the metric is none of theirs
   std::optional<VersusBaseline> versus_baseline = {};
+  DifferingExamples differing = {};  // from those of the baseline; empty where examples were not tested
   std::vector<LengthResult> lengths = {};
   std::optional<RunSpeed> speed = {};
   std::vector<ScalingCurve> scaling = {};

@@ -81,6 +81,15 @@ static void to_json(Json& json, const ConfusionMatrix& matrix) {
   json = {{"labels", matrix.labels}, {"counts", matrix.counts}};
 }
 
+static void to_json(Json& json, const DifferingExample& example) {
+  json = {{"input", example.text.input},
+          {"target", or_null(example.text.target)},
+          {"prediction", or_null(example.text.prediction)},
+          {"baseline_prediction", or_null(example.baseline_prediction)},
+          {"value", example.value},
+          {"baseline_value", example.baseline_value}};
+}
+
 static void to_json(Json& json, const Estimate& estimate) {
   json = {{"value", estimate.value}, {"low", or_null(estimate.low)}, {"high", or_null(estimate.high)}};
 }
@@ -339,6 +348,11 @@ Json run_json(const PlannedVariant& variant, const RunResults& run, const Metric
                {"samples", run.samples},
                {"attention", or_null(run.attention)}};
   if (run.confusion) json["confusion"] = *run.confusion;
+  if (const auto& [lower, higher] = run.differing; !lower.empty() || !higher.empty()) {
+    const bool is_lower_better = metric.better == Better::lower;
+    json["examples"] = {{"better", is_lower_better ? lower : higher},
+                        {"worse", is_lower_better ? higher : lower}};
+  }
   return json;
 }
 

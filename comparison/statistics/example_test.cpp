@@ -58,11 +58,15 @@ double quantile(const std::vector<double>& sorted, double share) {
 
 double deviation_of(const std::vector<double>& values) { return *mean_interval(values).deviation; }
 
+bool can_be_compared(const ExampleValues& values, const ExampleValues& baseline) {
+  return values.values.size() >= 2 && values.inputs == baseline.inputs && values.weights == baseline.weights;
+}
+
 }  // namespace
 
 std::optional<PairedTest> test_on_examples(const ExampleValues& values, const ExampleValues& baseline) {
+  if (!can_be_compared(values, baseline)) return std::nullopt;
   const size_t n = values.values.size();
-  if (n < 2 || values.inputs != baseline.inputs || values.weights != baseline.weights) return std::nullopt;
   const double weight = std::accumulate(values.weights.begin(), values.weights.end(), 0.0);
   if (!(weight > 0)) return std::nullopt;
   std::vector<double> differences(n);
@@ -76,6 +80,34 @@ std::optional<PairedTest> test_on_examples(const ExampleValues& values, const Ex
                     .low = quantile(drawn, (1 - kConfidence) / 2),
                     .high = quantile(drawn, (1 + kConfidence) / 2),
                     .p = exchange_p(differences)};
+}
+
+DifferingExamples differing_examples(const ExampleValues& values, const ExampleValues& baseline,
+                                     size_t most) {
+  DifferingExamples result;
+  if (!can_be_compared(values, baseline) || values.texts.size() != values.values.size() ||
+      baseline.texts.size() != baseline.values.size())
+    return result;
+  const auto take = [&](double sign, std::vector<DifferingExample>& to) {
+    const auto difference = [&](size_t i) {
+      return sign * (values.values[i] - baseline.values[i]) / values.weights[i];
+    };
+    std::vector<size_t> order;
+    for (size_t i = 0; i < values.values.size(); ++i) {
+      if (values.weights[i] > 0 && difference(i) > 0) order.push_back(i);
+    }
+    std::ranges::stable_sort(order, std::greater<>(), difference);
+    order.resize(std::min(order.size(), most));
+    for (const size_t i : order) {
+      to.push_back({.text = values.texts[i],
+                    .baseline_prediction = baseline.texts[i].prediction,
+                    .value = values.values[i] / values.weights[i],
+                    .baseline_value = baseline.values[i] / values.weights[i]});
+    }
+  };
+  take(-1, result.lower);
+  take(1, result.higher);
+  return result;
 }
 
 }  // namespace zoo

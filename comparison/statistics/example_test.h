@@ -9,11 +9,18 @@
 
 namespace zoo {
 
+/// What people read of an example: beginnings of long texts.
+struct ExampleText {
+  std::string input;
+  std::optional<std::string> target = {}, prediction = {};
+};
+
 /// The values that a model reached, one for each example. A metric is the sum of the values over the sum of
 /// the weights: bits over bytes, nats over tokens, right answers over answers.
 struct ExampleValues {
   std::vector<double> values, weights;
-  std::string inputs;  // a hash of the examples: values of other examples cannot be compared
+  std::string inputs;                   // a hash of the examples: values of other examples cannot be compared
+  std::vector<ExampleText> texts = {};  // one for each example, or none
 };
 
 /// The difference of the metrics of two models on the same examples: its interval by a paired bootstrap
@@ -22,5 +29,21 @@ struct ExampleValues {
 /// independent of each other. The same examples give the same result. Nothing for fewer than two examples, or
 /// for examples of other inputs or weights.
 std::optional<PairedTest> test_on_examples(const ExampleValues& values, const ExampleValues& baseline);
+
+/// An example that one of two models is better at.
+struct DifferingExample {
+  ExampleText text;                                     // with the prediction of the one
+  std::optional<std::string> baseline_prediction = {};  // and of the other
+  double value = 0, baseline_value = 0;                 // of the metric on this example
+};
+
+/// The examples at which two models differ most in the metric: up to `most` where the values are lower than
+/// the baseline's, then up to `most` where they are higher, each with the largest difference first, and in
+/// the order of the data where differences are equal. Examples without weight do not count. Empty where
+/// test_on_examples() has nothing.
+struct DifferingExamples {
+  std::vector<DifferingExample> lower, higher;
+};
+DifferingExamples differing_examples(const ExampleValues& values, const ExampleValues& baseline, size_t most);
 
 }  // namespace zoo

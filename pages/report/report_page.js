@@ -8,6 +8,7 @@ import {runName, swatch} from './report_chart.js';
 import {buildConfusion} from './report_confusion.js';
 import {buildCost, buildQuality, buildScaling, seedMean} from './report_costs.js';
 import {buildCurves} from './report_curves.js';
+import {buildExamples} from './report_examples.js';
 import {factors, factorText, MANY} from './report_factors.js';
 import {buildLengths} from './report_lengths.js';
 import {legendEntries, lookOf, roles} from './report_looks.js';
@@ -393,7 +394,8 @@ const SECTIONS = [
   ['lengths', 'Quality against length', buildLengths], ['confusion', 'Confusion matrix', buildConfusion],
   ['cost', 'Quality against cost', buildCost],
   ['sizes', 'Sizes', buildSizes], ['scaling', 'Cost against length', buildScaling], ['tuning', 'Tuning', buildTuning],
-  ['samples', 'Samples', buildSamples], ['attention', 'Attention', buildAttention],
+  ['examples', 'Examples that differ most', buildExamples], ['samples', 'Samples', buildSamples],
+  ['attention', 'Attention', buildAttention],
   ['differences', 'Configuration', buildDifferences], ['reproduce', 'Reproduce', buildReproduce],
 ];
 

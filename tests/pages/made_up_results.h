@@ -50,6 +50,7 @@ struct MadeUpComparison {
   Json variants = Json::array(), grid = Json::array();
   std::string note = {};
   std::vector<MadeUpRun> runs = {};
+  int64_t examples = 0;  // that each run is better at than its baseline, and worse at
 };
 
 /// Weights (H, T, S) of rows that sum to 999: head 0 looks back, head 1 at the first token, others anywhere.
@@ -327,6 +328,25 @@ inline Json made_up_run(const MadeUpComparison& comparison, const MadeUpRun& run
           {"attention", made_up_attention(run, number)}};
 }
 
+/// Examples at which a run is better, and worse, than its baseline.
+inline Json made_up_examples(const MadeUpComparison& comparison) {
+  Json better = Json::array(), worse = Json::array();
+  for (int64_t i = 0; i < comparison.examples; ++i) {
+    const auto input =
+        fmt::format("{}. <b>a</b> line of {}", i, std::string(static_cast<size_t>(40 * i), 'x'));
+    better.push_back({{"input", input},
+                      {"target", comparison.percent ? Json("love") : Json()},
+                      {"prediction", comparison.percent ? Json("love") : Json()},
+                      {"baseline_prediction", comparison.percent ? Json("politics") : Json()},
+                      {"value", 1.0},
+                      {"baseline_value", 2.5 - 0.1 * static_cast<double>(i)}});
+    worse.push_back(better.back());
+    std::swap(worse.back()["value"], worse.back()["baseline_value"]);
+    std::swap(worse.back()["prediction"], worse.back()["baseline_prediction"]);
+  }
+  return {{"better", std::move(better)}, {"worse", std::move(worse)}};
+}
+
 inline Json made_up_results(const MadeUpComparison& comparison) {
   Json runs = Json::array();
   for (size_t i = 0; i < comparison.runs.size(); ++i)
@@ -354,6 +374,7 @@ inline Json made_up_results(const MadeUpComparison& comparison) {
                           : p_corrected >= 0.05 ? "undecided"
                           : better              ? "better"
                                                 : "worse";
+    if (comparison.examples > 0) runs[i]["examples"] = made_up_examples(comparison);
     runs[i]["versus_baseline"] = {{"difference", difference},   {"low", difference - 0.02},
                                   {"high", difference + 0.02},  {"p", p},
                                   {"p_corrected", p_corrected}, {"verdict", verdict}};
@@ -423,22 +444,23 @@ inline Json three_families() {
        .metric = "accuracy",
        .label = "accuracy",
        .percent = true,
-       .runs = {
-           {.name = "encoder",
-            .architecture = "encoder",
-            .quality = 0.69,
-            .scatter = 0.006,
-            .source = with_marks},
-           {.name = "decoder", .architecture = "decoder", .quality = 0.64, .scatter = 0.008, .source = text},
-           {.name = "encoder-decoder",
-            .architecture = "encoder_decoder",
-            .quality = 0.71,
-            .scatter = 0.004,
-            .n_layers = 2,
-            .d_model = 144,
-            .source = text,
-            .target = {"<bos>", "▁politics"},
-            .failed = 1}}});
+       .runs =
+           {{.name = "encoder",
+             .architecture = "encoder",
+             .quality = 0.69,
+             .scatter = 0.006,
+             .source = with_marks},
+            {.name = "decoder", .architecture = "decoder", .quality = 0.64, .scatter = 0.008, .source = text},
+            {.name = "encoder-decoder",
+             .architecture = "encoder_decoder",
+             .quality = 0.71,
+             .scatter = 0.004,
+             .n_layers = 2,
+             .d_model = 144,
+             .source = text,
+             .target = {"<bos>", "▁politics"},
+             .failed = 1}},
+       .examples = 5});
   for (size_t i = 0; i < results["runs"].size(); ++i)
     results["runs"][i]["confusion"] =
         made_up_confusion({"love", "politics", "</script><b>wit"}, static_cast<int64_t>(i));
