@@ -58,7 +58,7 @@ bool is_json(std::string_view media_type) {
 }  // namespace
 
 Api::Api(Service& service, ApiOptions options) : context_{.service = service, .options = std::move(options)} {
-  context_.description = describe_api(context_.options.limits);
+  context_.description = describe_api(context_.options);
   if (context_.options.api_key) key_digest_ = sha256(*context_.options.api_key);
   for (auto* const make :
        {text_routes, response_routes, vector_routes, prediction_routes, attention_routes, service_routes}) {

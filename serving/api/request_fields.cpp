@@ -14,6 +14,18 @@
 
 namespace zoo {
 
+std::optional<int64_t> whole_number_in(const nlohmann::ordered_json& value) {
+  if (value.is_number_float()) {
+    constexpr double most = 9007199254740992.0;  // 2^53: beyond it, a number stands for several whole ones
+    const auto number = value.get<double>();
+    if (std::trunc(number) != number || std::abs(number) > most) return std::nullopt;
+    return static_cast<int64_t>(number);
+  }
+  const bool is_too_large = value.is_number_unsigned() && value.get<uint64_t>() > INT64_MAX;
+  if (!value.is_number_integer() || is_too_large) return std::nullopt;
+  return value.get<int64_t>();
+}
+
 RequestFields::RequestFields(std::string_view body) {
   try {
     own_ = parse_ordered_json(body);
@@ -60,15 +72,15 @@ std::string RequestFields::required_text(const std::string& key) {
 std::optional<int64_t> RequestFields::integer(const std::string& key, const Limits& limits) {
   const auto* const value = find(key);
   if (!value) return std::nullopt;
-  const bool is_too_large = value->is_number_unsigned() && value->get<uint64_t>() > INT64_MAX;
   const WholeLimits whole(limits);
-  if (!value->is_number_integer() || is_too_large || !whole.contain(value->get<int64_t>())) {
+  const auto number = whole_number_in(*value);
+  if (!number || !whole.contain(*number)) {
     fail(key, std::isfinite(limits.max)
                   ? fmt::format("must be a whole number from {} to {}", whole.min, whole.max)
               : std::isfinite(limits.min) ? fmt::format("must be a whole number of at least {}", whole.min)
                                           : "must be a whole number of 64 bits");
   }
-  return value->get<int64_t>();
+  return number;
 }
 
 std::optional<double> RequestFields::number(const std::string& key, const Limits& limits) {

@@ -14,6 +14,9 @@
 
 namespace zoo {
 
+/// A whole number of 64 bits, which a client may also write as 3.0; nothing for another value.
+std::optional<int64_t> whole_number_in(const nlohmann::ordered_json& value);
+
 /// Every function throws ApiError (400) for a value of another type or range. A key whose value is null
 /// counts as absent.
 class RequestFields {

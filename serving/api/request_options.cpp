@@ -101,7 +101,7 @@ class RequestReader final : public RequestVisitor {
     const auto* const list = fields_.find(name);
     if (!list) return std::nullopt;
     const auto is_number = [](const Json& value) {
-      return std::is_same_v<Number, double> ? value.is_number() : value.is_number_integer();
+      return std::is_same_v<Number, double> ? value.is_number() : whole_number_in(value).has_value();
     };
     if (!list->is_array() || list->size() > kMostNumbers || !std::ranges::all_of(*list, is_number))
       fields_.fail(name, fmt::format("must be a list of at most {} {}numbers", kMostNumbers,

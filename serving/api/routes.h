@@ -18,7 +18,7 @@ std::vector<Route> prediction_routes();
 /// /translate, /attention
 std::vector<Route> attention_routes();
 /// What /openapi.json says.
-HttpResponse describe_api(const ApiLimits& limits);
+HttpResponse describe_api(const ApiOptions& options);
 /// /, /health, /v1/models, /metrics, /openapi.json, /tokenize
 std::vector<Route> service_routes();
 

@@ -117,11 +117,12 @@ void tokenize(const ApiContext& context, const ApiCall& call) {
 }  // namespace
 
 // Options of generation are described once, with GenerationConfig.
-HttpResponse describe_api(const ApiLimits& limits) {
+HttpResponse describe_api(const ApiOptions& options) {
   auto document = parse_ordered_json(embedded::openapi);
-  const auto options = schemas_of_generation_options(limits);
+  const auto generation = schemas_of_generation_options(options.limits);
   for (const char* const request : {"CompletionRequest", "ChatRequest", "ResponseRequest"})
-    document["components"]["schemas"][request]["properties"].update(options);
+    document["components"]["schemas"][request]["properties"].update(generation);
+  if (!options.api_key) document.erase("security");
   return json_response(document);
 }
 

@@ -17,7 +17,13 @@ using Json = nlohmann::ordered_json;
 
 bool are_ids(const Json& list) {
   return list.is_array() && !list.empty() &&
-         std::ranges::all_of(list, [](const Json& id) { return id.is_number_integer(); });
+         std::ranges::all_of(list, [](const Json& id) { return whole_number_in(id).has_value(); });
+}
+
+TokenIds ids_in(const Json& list) {
+  TokenIds ids;
+  for (const auto& id : list) ids.push_back(*whole_number_in(id));
+  return ids;
 }
 
 }  // namespace
@@ -28,9 +34,9 @@ TextsOrIds read_texts_or_ids(RequestFields& fields, const std::string& key, size
   if (value.is_string()) {
     inputs.texts.push_back(value.get<std::string>());
   } else if (are_ids(value)) {
-    inputs.ids.push_back(value.get<TokenIds>());
+    inputs.ids.push_back(ids_in(value));
   } else if (value.is_array() && !value.empty() && std::ranges::all_of(value, are_ids)) {
-    inputs.ids = value.get<std::vector<TokenIds>>();
+    for (const auto& list : value) inputs.ids.push_back(ids_in(list));
   } else if (value.is_array() && !value.empty() &&
              std::ranges::all_of(value, [](const Json& text) { return text.is_string(); })) {
     inputs.texts = value.get<std::vector<std::string>>();

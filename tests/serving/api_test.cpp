@@ -608,6 +608,7 @@ TEST_F(ApiTest, DescribesItself) {
         "/v1/responses/{id}", "/v1/embeddings", "/tokenize", "/fill", "/predict", "/translate", "/attention",
         "/health", "/metrics", "/openapi.json"})
     EXPECT_TRUE(description["paths"].contains(path)) << path;
+  EXPECT_FALSE(description.contains("security")) << "this server has no key";
   // Options of generation are those of the program, with the same limits.
   for (const char* const request : {"CompletionRequest", "ChatRequest", "ResponseRequest"}) {
     const auto& options = description["components"]["schemas"][request]["properties"];
@@ -618,6 +619,21 @@ TEST_F(ApiTest, DescribesItself) {
     EXPECT_EQ(options["ignore_eos"]["anyOf"][0]["type"], "boolean");
     EXPECT_FALSE(options.contains("beam")) << "requests have no beams";
     EXPECT_FALSE(options.contains("weights"));
+  }
+}
+
+TEST_F(ApiTest, AWholeNumberMayHaveAPoint) {
+  const auto written = [&](nlohmann::json body) {
+    body["seed"] = 1;
+    return complete(body).json()["choices"][0]["text"];
+  };
+  EXPECT_EQ(written({{"prompt", {1.0, 2}}, {"max_tokens", 3.0}}),
+            written({{"prompt", {1, 2}}, {"max_tokens", 3}}));
+  for (const auto& [key, wrong] :
+       {std::pair("max_tokens", 3.5), {"seed", 1e300}, {"seed", 9007199254740994.0}}) {
+    const auto answer = complete({{"prompt", "a"}, {key, wrong}});
+    EXPECT_EQ(answer.status, 400) << wrong;
+    EXPECT_THAT(answer.body, HasSubstr("must be a whole number")) << wrong;
   }
 }
 
