@@ -89,6 +89,7 @@ class Collector {
     if (const auto unequal = unequal_machine(plan_.budget, runs)) note(NoticeKind::budget, *unequal);
     const bool fair = is_fair(results_.notices);
     compare_with_baselines(runs, metric, {.margin = plan_.settings.margin, .fair = fair});
+    compare_translations(runs);
     results_.power = power_of(runs);
     results_.sizes = size_fit(plan_, runs, metric);
     const auto of_sizes = size_finding(results_.sizes, fair);
@@ -118,8 +119,14 @@ class Collector {
   bool add_run(const PlannedVariant& variant) {
     RunResults run{.name = variant.name, .variant = variant.variant, .baseline = variant.baseline};
     if (const auto dir = dir_of(variant, variant.seeds.front());
-        !variant.runs.empty() && variant.seeds.size() == 1 && !failure_of(dir))
+        !variant.runs.empty() && variant.seeds.size() == 1 && !failure_of(dir)) {
       run.examples = examples_of_run(dir, results_.metric, options_.device);
+      if (variant.experiment.task.type == "text_to_text") {
+        say(fmt::format("translating with {}", variant.name));
+        run.translations = translations_of_run(dir, options_.device);
+        if (run.examples) show_translations(*run.translations, *run.examples);
+      }
+    }
     for (const int64_t seed : variant.seeds) {
       if (stopped()) return false;
       say(fmt::format("evaluating {}, seed {}", variant.name, seed));
@@ -185,6 +192,12 @@ class Collector {
       if (!values.empty()) list.push_back({.length = length, .metric = mean_interval(values)});
     }
     return list;
+  }
+
+  /// What a translator makes of an example is its prediction.
+  static void show_translations(const Translations& translations, ExampleValues& examples) {
+    if (translations.outputs.size() != examples.texts.size()) return;
+    for (size_t i = 0; i < examples.texts.size(); ++i) examples.texts[i].prediction = translations.outputs[i];
   }
 
   SeedResults seed_of(const PlannedVariant& variant, int64_t seed) {

@@ -14,6 +14,7 @@
 
 #include "base/named_enum.h"
 #include "comparison/statistics/power.h"
+#include "comparison/statistics/translation_test.h"
 #include "pages/tables/table.h"
 
 namespace zoo {
@@ -321,6 +322,49 @@ void compare_with_baselines(Runs& runs, const Metric& metric, const TestRules& r
     if (versus.over == TestedOver::examples) continue;
     if (!rules.fair) versus.verdict = Verdict::unfair;
     if (versus.verdict == Verdict::undecided) versus.seeds_needed = needed_for(versus.test, n_tests);
+  }
+}
+
+void compare_translations(Runs& runs) {
+  const auto counts = [](TextMetric metric, const Translations& translations) {
+    return text_counts(metric, translations.outputs, {translations.references});
+  };
+  std::vector<TranslationScore*> tested;
+  std::vector<std::optional<double>> p;
+  for (auto& run : runs) {
+    if (!run.translations) continue;
+    const auto baseline =
+        run.baseline ? std::ranges::find(runs, *run.baseline, &RunResults::name) : runs.end();
+    const auto* const other =
+        baseline != runs.end() && baseline->translations ? &*baseline->translations : nullptr;
+    const bool is_same_text = other && other->sources == run.translations->sources &&
+                              other->references == run.translations->references;
+    for (const auto metric : {TextMetric::bleu, TextMetric::chrf}) {
+      const auto& [sources, outputs, references] = *run.translations;
+      TranslationScore score{.metric = metric};
+      score.value = metric == TextMetric::bleu ? corpus_bleu(outputs, {references})
+                                               : corpus_chrf(outputs, {references});
+      if (is_same_text && outputs.size() >= 2) {
+        const PairedTranslations pair(metric, counts(metric, *run.translations), counts(metric, *other));
+        score.baseline_value = pair.baseline_score();
+        score.test = test_on_translations(pair);
+      }
+      run.translation_scores.push_back(std::move(score));
+    }
+  }
+  for (auto& run : runs) {
+    for (auto& score : run.translation_scores) {
+      if (!score.test) continue;
+      tested.push_back(&score);
+      p.push_back(score.test->p);
+    }
+  }
+  p = corrected_by_holm(p);
+  for (size_t i = 0; i < tested.size(); ++i) {
+    tested[i]->p_corrected = p[i];
+    const bool are_same = tested[i]->test->low == 0.0 && tested[i]->test->high == 0.0;
+    tested[i]->verdict =
+        are_same ? Verdict::same : verdict(*tested[i]->test, p[i], std::nullopt, Better::higher);
   }
 }
 

@@ -42,6 +42,10 @@ std::optional<Interval> mean_of_seeds(const RunResults& run);
 /// those (test_on_examples()), and such a verdict does not ask whether their trainings were fair.
 void compare_with_baselines(std::vector<RunResults>& runs, const Metric& metric, const TestRules& rules);
 
+/// Fills in `translation_scores` of runs that have `translations`: BLEU and chrF, and tests against those of
+/// the baseline on the same lines (test_on_translations()). Holm's method corrects for all of these tests.
+void compare_translations(std::vector<RunResults>& runs);
+
 /// How likely these tests find a difference of two standard deviations of a run; nothing without tests.
 std::optional<Power> power_of(const std::vector<RunResults>& runs);
 

@@ -34,6 +34,7 @@ constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 constexpr const char* kScores = "evaluation.json";
 constexpr const char* kConfusion = "confusion.json";
 constexpr const char* kExamples = "examples.json";
+constexpr const char* kTranslations = "translations.json";
 
 constexpr std::pair<const char*, std::optional<Measured> RunSpeed::*> kSpeeds[] = {
     {"train_tokens_per_second", &RunSpeed::train_tokens_per_second},
@@ -125,6 +126,14 @@ std::optional<ExampleValues> example_values_in(const Json& json) try {
   return std::nullopt;
 }
 
+std::optional<Translations> translations_in(const Json& json) try {
+  return Translations{.sources = json.at("sources").get<std::vector<std::string>>(),
+                      .outputs = json.at("outputs").get<std::vector<std::string>>(),
+                      .references = json.at("references").get<std::vector<std::string>>()};
+} catch (const Json::exception&) {
+  return std::nullopt;
+}
+
 /// The number of a row; NaN where it has none.
 double number_in(const Metrics& row, const std::string& name) {
   const auto found = row.find(name);
@@ -171,6 +180,18 @@ std::optional<ExampleValues> examples_of_run(const fs::path& run_dir, const Metr
                 {"texts", std::move(texts)},
                 {"inputs", sha256(inputs)}};
   });
+}
+
+Translations translations_of_run(const fs::path& run_dir, c10::Device device) {
+  return kept(run_dir / kTranslations, score_key(run_dir, device), translations_in,
+              [&] {
+                const auto run = Run::open(run_dir, device);
+                const auto made =
+                    run.translate(Split::valid, {}, {.generation = run.experiment().generation});
+                return Json{
+                    {"sources", made.sources}, {"outputs", made.outputs}, {"references", made.references}};
+              })
+      .value();
 }
 
 Curves read_curves(const fs::path& run_dir, const Metric& metric) {

@@ -30,6 +30,10 @@ std::optional<ConfusionMatrix> confusion_of_run(const std::filesystem::path& run
 std::optional<ExampleValues> examples_of_run(const std::filesystem::path& run_dir, const Metric& metric,
                                              c10::Device device);
 
+/// What a run of the task text_to_text makes of its validation data. Throws the errors of Run::open() and
+/// translate().
+Translations translations_of_run(const std::filesystem::path& run_dir, c10::Device device);
+
 /// The rows of RUN/metrics.jsonl.
 Curves read_curves(const std::filesystem::path& run_dir, const Metric& metric);
 

@@ -23,7 +23,9 @@
 #include "io/metrics_log.h"
 #include "pages/tables/confusion.h"
 #include "tasks/metric.h"
+#include "tasks/metrics/text_metrics.h"
 #include "tasks/task.h"
+#include "tasks/text/translation.h"
 
 namespace zoo {
 
@@ -79,6 +81,16 @@ struct VersusBaseline {
   TestedOver over = TestedOver::seeds;
 };
 
+/// BLEU or chrF of a translator's outputs, and against its baseline.
+struct TranslationScore {
+  TextMetric metric = TextMetric::bleu;
+  double value = 0;
+  std::optional<double> baseline_value = {};  // absent for the baseline itself, as what follows
+  std::optional<PairedTest> test = {};
+  std::optional<double> p_corrected = {};  // for all such tests of the comparison
+  std::optional<Verdict> verdict = {};
+};
+
 /// The metric on sequences of another length.
 struct LengthResult {
   int64_t length = 0;
@@ -105,6 +117,8 @@ struct RunResults {
   std::optional<Interval> metric = {};         // of the seeds that count; absent where all failed
   std::optional<ExampleValues> examples = {};  // of a finished run; absent where the metric is none of theirs
   std::optional<VersusBaseline> versus_baseline = {};
+  std::optional<Translations> translations = {};  // of a finished translator, of the validation data
+  std::vector<TranslationScore> translation_scores = {};
   DifferingExamples differing = {};  // from those of the baseline; empty where examples were not tested
   std::vector<LengthResult> lengths = {};
   std::optional<RunSpeed> speed = {};

@@ -182,6 +182,20 @@ static void to_json(Json& json, const TuningResults& tuning) {
           {"variants", tuning.variants}};
 }
 
+static void to_json(Json& json, const TranslationScore& score) {
+  json = {{"key", score.metric == TextMetric::bleu ? "bleu" : "chrf"},
+          {"label", score.metric == TextMetric::bleu ? "BLEU" : "chrF"},
+          {"value", score.value},
+          {"baseline_value", or_null(score.baseline_value)}};
+  if (!score.test) return;
+  json.update({{"difference", score.test->difference},
+               {"low", or_null(score.test->low)},
+               {"high", or_null(score.test->high)},
+               {"p", or_null(score.test->p)},
+               {"p_corrected", or_null(score.p_corrected)},
+               {"verdict", name_of(*score.verdict)}});
+}
+
 static void to_json(Json& json, const VersusBaseline& versus) {
   const auto& test = versus.test;
   json = {{"difference", test.difference},
@@ -348,6 +362,7 @@ Json run_json(const PlannedVariant& variant, const RunResults& run, const Metric
                {"samples", run.samples},
                {"attention", or_null(run.attention)}};
   if (run.confusion) json["confusion"] = *run.confusion;
+  if (!run.translation_scores.empty()) json["translations"] = run.translation_scores;
   if (const auto& [lower, higher] = run.differing; !lower.empty() || !higher.empty()) {
     const bool is_lower_better = metric.better == Better::lower;
     json["examples"] = {{"better", is_lower_better ? lower : higher},

@@ -15,6 +15,7 @@ import {legendEntries, lookOf, roles} from './report_looks.js';
 import {followProgress} from './report_progress.js';
 import {FEW, selection, whenSelectionChanges} from './report_selection.js';
 import {buildSizes} from './report_sizes.js';
+import {buildTranslations} from './report_translations.js';
 import {buildTuning} from './report_tuning.js';
 
 // ---- The top ------------------------------------------------------------------------------------------------------
@@ -394,7 +395,8 @@ const SECTIONS = [
   ['lengths', 'Quality against length', buildLengths], ['confusion', 'Confusion matrix', buildConfusion],
   ['cost', 'Quality against cost', buildCost],
   ['sizes', 'Sizes', buildSizes], ['scaling', 'Cost against length', buildScaling], ['tuning', 'Tuning', buildTuning],
-  ['examples', 'Examples that differ most', buildExamples], ['samples', 'Samples', buildSamples],
+  ['translations', 'Translations', buildTranslations], ['examples', 'Examples that differ most', buildExamples],
+  ['samples', 'Samples', buildSamples],
   ['attention', 'Attention', buildAttention],
   ['differences', 'Configuration', buildDifferences], ['reproduce', 'Reproduce', buildReproduce],
 ];

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
+#include <functional>
 #include <stdexcept>
 #include <unordered_map>
 
@@ -165,13 +166,24 @@ void check_lines(const std::vector<std::string>& outputs, const ReferenceTexts& 
   }
 }
 
+constexpr size_t kBleuNumbers = 2 * kWordOrder + 2, kChrfNumbers = 3 * kCharacterOrder;
+
 /// The counts from which BLEU is computed.
 struct BleuCounts {
   std::array<int64_t, kWordOrder> matched{}, total{};
   int64_t length = 0, reference_length = 0;
 
-  /// Adds a line with all its references, as words_13a() returns them.
-  void add(std::u32string_view output, const std::vector<std::u32string>& references) {
+  /// Calls `visit` with each number.
+  template <class Visit>
+  void visit(const Visit& visit) {
+    for (auto& n : matched) visit(n);
+    for (auto& n : total) visit(n);
+    visit(length);
+    visit(reference_length);
+  }
+
+  /// Sets the counts of a line with all its references, as words_13a() returns them.
+  void count(std::u32string_view output, const std::vector<std::u32string>& references) {
     const auto ngrams = word_ngrams(output);
     WordNgrams best;  // for each n-gram its highest count in a reference
     const auto distance = [&](int64_t n_words) {
@@ -215,13 +227,11 @@ struct BleuCounts {
 struct ChrfCounts {
   std::array<int64_t, kCharacterOrder> output{}, reference{}, matched{};
 
-  ChrfCounts& operator+=(const ChrfCounts& other) {
-    for (size_t i = 0; i < kCharacterOrder; ++i) {
-      output[i] += other.output[i];
-      reference[i] += other.reference[i];
-      matched[i] += other.matched[i];
-    }
-    return *this;
+  /// Calls `visit` with each number.
+  template <class Visit>
+  void visit(const Visit& visit) {
+    for (auto* const numbers : {&output, &reference, &matched})
+      for (auto& n : *numbers) visit(n);
   }
 
   double score() const {
@@ -253,39 +263,85 @@ ChrfCounts compare(const std::array<Counts, kCharacterOrder>& output, std::u32st
   return result;
 }
 
+BleuCounts bleu_counts(std::string_view output, const std::vector<std::string_view>& references) {
+  std::vector<std::u32string> words;
+  for (const auto reference : references) words.push_back(words_13a(reference));
+  BleuCounts counts;
+  counts.count(words_13a(output), words);
+  return counts;
+}
+
+/// With the nearest reference.
+ChrfCounts chrf_counts(std::string_view output, const std::vector<std::string_view>& references) {
+  const auto text = characters(output);
+  std::array<Counts, kCharacterOrder> ngrams;
+  for (size_t i = 0; i < kCharacterOrder; ++i) ngrams[i] = character_ngrams(text, i + 1);
+  ChrfCounts nearest;
+  double best = -1;
+  for (const auto reference : references) {
+    const auto compared = compare(ngrams, characters(reference));
+    if (compared.score() <= best) continue;
+    best = compared.score();
+    nearest = compared;
+  }
+  return nearest;
+}
+
+template <class Numbers>
+TextCounts flat(Numbers counts) {
+  TextCounts numbers;
+  counts.visit([&](int64_t n) { numbers.push_back(n); });
+  return numbers;
+}
+
+template <class Numbers>
+Numbers from_flat(const TextCounts& numbers) {
+  Numbers counts;
+  size_t i = 0;
+  counts.visit([&](int64_t& n) { n = numbers.at(i++); });
+  return counts;
+}
+
 }  // namespace
 
 std::string tokenize_13a(std::string_view line) { return encode_utf8(words_13a(line)); }
 
-double corpus_bleu(const std::vector<std::string>& outputs, const ReferenceTexts& references) {
+std::vector<TextCounts> text_counts(TextMetric metric, const std::vector<std::string>& outputs,
+                                    const ReferenceTexts& references) {
   check_lines(outputs, references);
-  BleuCounts counts;
+  std::vector<TextCounts> counts;
   for (size_t line = 0; line < outputs.size(); ++line) {
-    std::vector<std::u32string> of_line;
-    for (const auto& lines : references) of_line.push_back(words_13a(lines[line]));
-    counts.add(words_13a(outputs[line]), of_line);
+    std::vector<std::string_view> of_line;
+    for (const auto& lines : references) of_line.emplace_back(lines[line]);
+    counts.push_back(metric == TextMetric::bleu ? flat(bleu_counts(outputs[line], of_line))
+                                                : flat(chrf_counts(outputs[line], of_line)));
   }
-  return counts.score();
+  return counts;
+}
+
+double score_of_counts(TextMetric metric, const TextCounts& sums) {
+  return metric == TextMetric::bleu ? from_flat<BleuCounts>(sums).score()
+                                    : from_flat<ChrfCounts>(sums).score();
+}
+
+namespace {
+
+double corpus_score(TextMetric metric, const std::vector<std::string>& outputs,
+                    const ReferenceTexts& references) {
+  TextCounts sums(metric == TextMetric::bleu ? kBleuNumbers : kChrfNumbers);
+  for (const auto& line : text_counts(metric, outputs, references))
+    std::ranges::transform(line, sums, sums.begin(), std::plus<>());
+  return score_of_counts(metric, sums);
+}
+
+}  // namespace
+
+double corpus_bleu(const std::vector<std::string>& outputs, const ReferenceTexts& references) {
+  return corpus_score(TextMetric::bleu, outputs, references);
 }
 
 double corpus_chrf(const std::vector<std::string>& outputs, const ReferenceTexts& references) {
-  check_lines(outputs, references);
-  ChrfCounts counts;
-  for (size_t line = 0; line < outputs.size(); ++line) {
-    const auto text = characters(outputs[line]);
-    std::array<Counts, kCharacterOrder> ngrams;
-    for (size_t i = 0; i < kCharacterOrder; ++i) ngrams[i] = character_ngrams(text, i + 1);
-    ChrfCounts nearest;
-    double best = -1;
-    for (const auto& lines : references) {
-      const auto compared = compare(ngrams, characters(lines[line]));
-      if (compared.score() <= best) continue;
-      best = compared.score();
-      nearest = compared;
-    }
-    counts += nearest;
-  }
-  return counts.score();
+  return corpus_score(TextMetric::chrf, outputs, references);
 }
 
 }  // namespace zoo

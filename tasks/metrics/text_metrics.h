@@ -23,6 +23,16 @@ double corpus_bleu(const std::vector<std::string>& outputs, const ReferenceTexts
 /// references each line is compared with the nearest. Throws the same as corpus_bleu().
 double corpus_chrf(const std::vector<std::string>& outputs, const ReferenceTexts& references);
 
+enum class TextMetric { bleu, chrf };
+
+/// What a metric counts in a line. The score of a corpus follows from the sums over its lines.
+using TextCounts = std::vector<int64_t>;
+/// The counts of each line. Throws as corpus_bleu().
+std::vector<TextCounts> text_counts(TextMetric metric, const std::vector<std::string>& outputs,
+                                    const ReferenceTexts& references);
+/// The score of lines whose counts have these sums.
+double score_of_counts(TextMetric metric, const TextCounts& sums);
+
 /// The words of a line with one blank between them, as NIST's mteval-v13a separates them. Symbols of ASCII
 /// are words of their own, except apostrophes, and except hyphens, points and commas that belong to a number
 /// or a word. Throws DataError on text that is not UTF-8.

@@ -374,7 +374,19 @@ inline Json made_up_results(const MadeUpComparison& comparison) {
                           : p_corrected >= 0.05 ? "undecided"
                           : better              ? "better"
                                                 : "worse";
-    if (comparison.examples > 0) runs[i]["examples"] = made_up_examples(comparison);
+    if (comparison.examples > 0) {
+      runs[i]["examples"] = made_up_examples(comparison);
+      runs[i]["translations"] = {{{"key", "bleu"},
+                                  {"label", "BLEU"},
+                                  {"value", 20.5},
+                                  {"baseline_value", 18.25},
+                                  {"difference", 2.25},
+                                  {"low", 0.5},
+                                  {"high", 4.0},
+                                  {"p", 0.01},
+                                  {"p_corrected", 0.02},
+                                  {"verdict", "better"}}};
+    }
     runs[i]["versus_baseline"] = {{"difference", difference},   {"low", difference - 0.02},
                                   {"high", difference + 0.02},  {"p", p},
                                   {"p_corrected", p_corrected}, {"verdict", verdict}};

@@ -8,6 +8,7 @@ import os
 import pathlib
 import random
 
+import numpy as np
 import sacrebleu
 import torch
 from reference import write_case
@@ -106,4 +107,32 @@ def multi30k(directory):
     write_case(directory, "multi30k", inputs=inputs, outputs=outputs)
 
 
-CASES = [tokenizer, random_corpora, multi30k]
+def significance(directory):
+    """sacreBLEU's tests of two systems, with draws of its own that are written down."""
+    from sacrebleu import significance as sb
+
+    rng = random.Random(4)
+    reference = [line(rng, 12) for _ in range(60)]
+    better, worse = [changed(rng, text, 0.1) for text in reference], [changed(rng, text, 0.14) for text in reference]
+    inputs = {"system": as_bytes(better), "baseline": as_bytes(worse), "references": as_bytes(reference)}
+    outputs = {}
+    seed, n_samples = 9, 1000
+    draws = np.random.default_rng(seed).choice(len(better), size=(n_samples, len(better)), replace=True)
+    inputs["samples"] = torch.from_numpy(draws.astype("int64"))
+    # As its approximate randomisation draws them.
+    exchanged = np.random.default_rng(seed).integers(2, size=(n_samples, len(better)), dtype=bool)
+    inputs["exchanged"] = torch.from_numpy(exchanged.astype("int64"))
+    metrics = {"BLEU": sacrebleu.BLEU(references=[reference]), "chrF": sacrebleu.CHRF(references=[reference])}
+    of_baseline = {}
+    for name, metric in metrics.items():
+        statistics = metric._extract_corpus_statistics(worse, None)
+        of_baseline[name] = (statistics, metric._aggregate_and_compute(statistics))
+    for test, run in (("ar", sb._paired_ar_test), ("bs", sb._paired_bs_test)):
+        _, found = run(of_baseline, "system", better, None, metrics, n_samples=n_samples, n_ar_confidence=0, seed=seed)
+        for name, result in found.items():
+            outputs[f"{test}/{name}"] = torch.tensor([result.score, of_baseline[name][1].score, result.p_value],
+                                                     dtype=torch.float64)
+    write_case(directory, "significance", inputs=inputs, outputs=outputs)
+
+
+CASES = [tokenizer, random_corpora, multi30k, significance]

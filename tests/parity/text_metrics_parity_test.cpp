@@ -1,10 +1,15 @@
 // BLEU and chrF against the package sacrebleu.
 
+#include <algorithm>
+#include <cmath>
+#include <numeric>
 #include <set>
 
 #include "base/text.h"
+#include "comparison/statistics/translation_test.h"
 #include "tasks/metrics/text_metrics.h"
 #include "tests/parity/reference.h"
+#include "text/batches/padded_rows.h"
 
 namespace zoo::testing {
 namespace {
@@ -57,6 +62,43 @@ TEST_F(TextMetricsParity, Multi30k) {
   if (!std::filesystem::exists(file("multi30k")))
     GTEST_SKIP() << "no Multi30k: set ZOO_DATA_MIRROR or run scripts/get_data.sh multi30k";
   check_corpora("multi30k");
+}
+
+/// p of sacreBLEU, from differences in samples where the true difference is 0.
+double p_of(const std::vector<double>& differences, double difference) {
+  const auto n = std::ranges::count_if(differences, [&](double one) { return one > std::abs(difference); });
+  return static_cast<double>(n + 1) / static_cast<double>(differences.size() + 1);
+}
+
+TEST_F(TextMetricsParity, TestsOfTwoSystemsWithTheSameDraws) {
+  const ReferenceCase reference(file("significance"));
+  const auto texts = [&](const char* name) { return lines(reference.get(std::string("input/") + name)); };
+  const ReferenceTexts references = {texts("references")};
+  const auto samples = reference.get("input/samples"), exchanged = reference.get("input/exchanged");
+  for (const auto& [metric, name] : {std::pair(TextMetric::bleu, "BLEU"), {TextMetric::chrf, "chrF"}}) {
+    SCOPED_TRACE(name);
+    const PairedTranslations pair(metric, text_counts(metric, texts("system"), references),
+                                  text_counts(metric, texts("baseline"), references));
+    const auto ar = reference.output(std::string("ar/") + name),
+               bs = reference.output(std::string("bs/") + name);
+    EXPECT_NEAR(pair.score(), ar[0].item<double>(), 1e-9);
+    EXPECT_NEAR(pair.baseline_score(), ar[1].item<double>(), 1e-9);
+    const double difference = pair.score() - pair.baseline_score();
+    std::vector<double> by_exchange, by_sample;
+    for (int64_t draw = 0; draw < samples.size(0); ++draw) {
+      std::vector<bool> is_exchanged;
+      for (const int64_t one : int64_values(exchanged[draw])) is_exchanged.push_back(one != 0);
+      by_exchange.push_back(std::abs(pair.difference_with(is_exchanged)));
+      by_sample.push_back(std::abs(pair.difference_on(int64_values(samples[draw]))));
+    }
+    EXPECT_DOUBLE_EQ(p_of(by_exchange, difference), ar[2].item<double>());
+    // Its bootstrap centres the absolute differences.
+    const double mean = std::accumulate(by_sample.begin(), by_sample.end(), 0.0) / 1000;
+    for (auto& one : by_sample) one -= mean;
+    EXPECT_DOUBLE_EQ(p_of(by_sample, difference), bs[2].item<double>());
+    // With draws of our own, p is the same within chance.
+    EXPECT_NEAR(*test_on_translations(pair).p, ar[2].item<double>(), 0.05);
+  }
 }
 
 }  // namespace
