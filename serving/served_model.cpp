@@ -20,7 +20,7 @@ namespace {
 /// Not every model has a template, and not every template can be read.
 std::optional<ChatTemplate> template_of(const Run& run, const std::filesystem::path& base) {
   const auto* const writer = run.model().generative();
-  if (!writer || !writer->continues_prompt()) return std::nullopt;
+  if (!writer || !writer->continues_prompt() || writer->reads_recordings()) return std::nullopt;
   try {
     return open_stored_chat_template(run.dir(), base);
   } catch (const Error&) {
@@ -51,14 +51,10 @@ int64_t time_of_change(const std::filesystem::path& path) {
 
 ServedModel::ServedModel(const ModelSource& source)
     : run_(Run::open(source.path, source.device, source.weights, source.base)) {
-  if (task_type(run_.experiment()).predicts_from == PredictionInput::audio_file) {
-    throw UsageError(
-        fmt::format("{}: reads recordings, and a server reads texts and images: zoo predict reads them",
-                    source.path.string()));
-  }
   run_.model().eval();
   store_cache(run_.model(), source.cache.value_or(run_.experiment().generation.cache));
-  if (run_.model().generative()) generator_.emplace(run_.model(), run_.tokenizer());
+  const auto* const writer = run_.model().generative();
+  if (writer && !writer->reads_recordings()) generator_.emplace(run_.model(), run_.tokenizer());
   if (generator_) generator_->keeps_every_token();  // computes here, and not where a request is read
   if (!source.draft.empty()) open_draft(source);
   chat_template_ = template_of(run_, source.base);
@@ -92,17 +88,25 @@ ModelCard ServedModel::read_card(const ModelSource& source) const {
         bytes_of_number(fast_format(source.weights.value_or(draft.generation.weights), source.device));
     card.generation.prompt_lookup = 0;  // tokens are proposed in one way
   }
-  if (type.needs_tokenizer()) {
+  const bool reads_recordings = type.predicts_from == PredictionInput::audio_file;
+  const bool reads_texts = type.needs_tokenizer() && !reads_recordings;
+  if (reads_texts) {
     card.max_length = generator_ ? run_.model().generative()->max_length() : experiment.model.max_positions;
   }
   if (generator_) card.can.insert(Ability::completions);
   if (chat_template_) card.can.insert(Ability::chat);
   if (generator_ && !generator_->continues_prompt()) card.can.insert(Ability::translate);
-  if (type.needs_tokenizer()) card.can.insert(Ability::embeddings);
+  if (reads_texts) card.can.insert(Ability::embeddings);
   if (head == HeadKind::masked_language_modeling) card.can.insert(Ability::fill);
   if (type.predicts_from == PredictionInput::text && head != HeadKind::none)
     card.can.insert(Ability::predict_text);
   if (type.predicts_from == PredictionInput::image_file) card.can.insert(Ability::predict_image);
+  if (reads_recordings) {
+    card.max_seconds = experiment.data.audio.max_seconds;
+    card.can.insert(Ability::predict_recording);
+    if (type.predicts == PredictionKind::transcript) card.can.insert(Ability::transcribe);
+    return card;
+  }
   if (!why_no_maps(experiment.model)) card.can.insert(Ability::attention);
   return card;
 }

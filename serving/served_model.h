@@ -20,18 +20,21 @@ namespace zoo {
 
 /// What can be asked of a model.
 enum class Ability {
-  completions,    // texts that continue or answer a prompt
-  chat,           // answers in a conversation
-  embeddings,     // vectors of texts
-  predict_text,   // labels of texts or of their words
-  predict_image,  // labels of pictures, or objects in them
-  translate,      // answers with their alignment
-  fill,           // masks in texts
-  attention       // where it looks
+  completions,       // texts that continue or answer a prompt
+  chat,              // answers in a conversation
+  embeddings,        // vectors of texts
+  predict_text,      // labels of texts or of their words
+  predict_image,     // labels of pictures, or objects in them
+  translate,         // answers with their alignment
+  fill,              // masks in texts
+  attention,         // where it looks
+  transcribe,        // what is said in recordings
+  predict_recording  // labels of recordings, or what is said in them
 };
 constexpr auto config_names(Ability) {
   return std::to_array<std::string_view>({"completions", "chat", "embeddings", "predict_text",
-                                          "predict_image", "translate", "fill", "attention"});
+                                          "predict_image", "translate", "fill", "attention", "transcribe",
+                                          "predict_recording"});
 }
 
 /// Where a model is, and how it is opened.
@@ -53,6 +56,7 @@ struct ModelCard {
   int64_t parameters = 0;                  // numbers in its weights
   int64_t bytes = 0;                       // that the weights take in memory
   std::optional<int64_t> max_length = {};  // tokens that it reads; nothing for a model that reads no text
+  std::optional<double> max_seconds = {};  // of a recording that it reads; nothing for other models
   std::set<Ability> can = {};
   GenerationConfig generation = {};  // what requests leave out
 };
@@ -61,15 +65,14 @@ struct ModelCard {
 /// the model itself must be used by one thread at a time (ModelWorker).
 class ServedModel {
  public:
-  /// Throws as Run::open() and Generator::use_draft(), and UsageError for a run that reads recordings, and
-  /// for a draft of another vocabulary.
+  /// Throws as Run::open() and Generator::use_draft(), and UsageError for a draft of another vocabulary.
   explicit ServedModel(const ModelSource& source);
 
   const ModelCard& card() const { return card_; }
   const Run& run() const { return run_; }
   Model& model() const { return run_.model(); }
   const Tokenizer& tokenizer() const { return run_.tokenizer(); }
-  /// Null if the model does not write texts.
+  /// Null if the model does not write texts about prompts; one that reads recordings has none.
   const Generator* generator() const { return generator_ ? &*generator_ : nullptr; }
   /// Null if the model has none.
   const ChatTemplate* chat_template() const { return chat_template_ ? &*chat_template_ : nullptr; }

@@ -38,10 +38,10 @@ async function messageOf(response) {
 
 async function request(path, body, signal) {
   for (;;) {
-    const key = sessionStorage.getItem(KEY), headers = {};
+    const key = sessionStorage.getItem(KEY), headers = {}, isForm = body instanceof FormData;
     if (key !== null) headers.Authorization = `Bearer ${key}`;
-    if (body) headers['Content-Type'] = 'application/json';
-    const options = {method: body ? 'POST' : 'GET', headers, body: body && JSON.stringify(body), signal,
+    if (body && !isForm) headers['Content-Type'] = 'application/json';  // the browser declares a form itself
+    const options = {method: body ? 'POST' : 'GET', headers, body: body && !isForm ? JSON.stringify(body) : body, signal,
                      credentials: 'omit', cache: 'no-store'};
     let response;
     try {
@@ -60,7 +60,7 @@ async function request(path, body, signal) {
 
 /** The JSON that the server answers to a GET. */
 export const get = async path => (await request(path)).json();
-/** The JSON that the server answers to a POST of `body`. */
+/** The JSON that the server answers to a POST of `body`: an object, sent as JSON, or a FormData. */
 export const post = async (path, body, signal) => (await request(path, body, signal)).json();
 
 /** The events of a stream, one after the other. An event with an error ends them with it. */

@@ -2,10 +2,9 @@
 
 import {button, el, headCell, set, showScrolling} from '../page.js';
 import {BEGINNINGS} from './examples.js';
-import {parametersText} from './forms.js';
+import {parametersText, readsText} from './forms.js';
 
 const taskText = task => (task ?? '').replaceAll('_', ' ');
-const readsText = ({max_length: n, can}) => n && !can.includes('predict_image') ? `up to ${n} tokens` : '–';
 
 /**
  * The first screen of the view `name`. `linksOf(model)` are links to the views of a model. An example begins the view as its
@@ -47,7 +46,7 @@ export class Beginning {
 }
 
 function rowOf({id, zoo}, links) {
-  const cells = [taskText(zoo.task), zoo.family, zoo.parameters ? parametersText(zoo.parameters) : '–', readsText(zoo)];
+  const cells = [taskText(zoo.task), zoo.family, zoo.parameters ? parametersText(zoo.parameters) : '–', readsText(zoo) || '–'];
   const places = el('td', 'places-of', ...links.flatMap((link, i) => i ? [' ', link] : [link]));
   return el('tr', '', headCell(el('bdi', '', id), 'row'), ...cells.map(cell => el('td', '', cell)), places);
 }

@@ -1,5 +1,7 @@
 // What the first screen of each view says: how it is used, and examples to click.
 
+import {dataUriOf, wavOf} from './sounds.js';
+
 /** A picture of shapes as a data URI, white on black like Fashion-MNIST; `shapes` are lists of points in shares of its sides. */
 function drawing(width, height, shapes) {
   const canvas = document.createElement('canvas'), pen = canvas.getContext('2d');
@@ -22,6 +24,22 @@ const PICTURES = [
   ['A shirt', () => drawing(56, 56, [SHIRT])],
   ['Trousers', () => drawing(56, 56, [TROUSERS])],
   ['Both', () => drawing(96, 72, [placed(SHIRT, .06, .1, .38, .5), placed(TROUSERS, .6, .3, .32, .6)])],
+];
+
+/** A recording as a data URI; hertz(t) is the pitch at the moment t in seconds, 0 where there is silence. */
+function sounding(seconds, hertz) {
+  const rate = 8000, samples = new Float32Array(seconds * rate);
+  let turns = 0;
+  for (let t = 0; t < samples.length; ++t) {
+    turns += hertz(t / rate) / rate;
+    samples[t] = hertz(t / rate) ? 0.5 * Math.sin(2 * Math.PI * turns) : 0;
+  }
+  return dataUriOf(wavOf({samples, rate}));
+}
+const RECORDINGS = [
+  ['Three tones', () => sounding(1.2, t => t % 0.4 < 0.3 ? 330 * (1 + Math.floor(t / 0.4) / 4) : 0)],
+  ['A rising tone', () => sounding(1, t => 200 + 1000 * t)],
+  ['Silence', () => sounding(1, () => 0)],
 ];
 
 const PROMPTS = ['It was a dark and stormy night', 'Once upon a time, there was', 'ROMEO:', 'def fibonacci(n):'];
@@ -68,6 +86,12 @@ export const BEGINNINGS = {
     how: ['Choose a picture, drop one on the form, or paste one. It is sent to this server and to nobody else.',
           'A classifier says what it is, a detector where each object is. A map shows where the model looked.'],
     examples: PICTURES.map(([title, picture]) => ({title, values: {picture}})),
+  },
+  recordings: {
+    how: ['Choose a recording, drop one on the form, or press Record and speak. It is sent to this server and to nobody else.',
+          'A model of speech writes down what is said; others say how likely each label is.',
+          'The examples have no words: what a model of speech hears in them, it makes up.'],
+    examples: RECORDINGS.map(([title, recording]) => ({title, values: {recording}})),
   },
   attention: {
     how: ['Write a text: every head of every layer becomes a small map. A row shows where one token looks.',

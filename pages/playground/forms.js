@@ -33,10 +33,16 @@ export function parametersText(n) {
   return `${n >= 100 * unit || unit === 1 ? Math.round(n / unit) : (n / unit).toFixed(1)}${letter}`;
 }
 
+/** How much a model reads: "up to 256 tokens", "up to 30 s"; '' for models of pictures. */
+export function readsText({max_length: tokens, max_seconds: seconds, can}) {
+  if (seconds) return `up to ${seconds} s`;
+  return tokens && !can.includes('predict_image') ? `up to ${tokens} tokens` : '';
+}
+
 /** What the server says of a model: its family, its size, how much it reads. */
 function factsOf({zoo}) {
-  const reads = zoo.max_length && !zoo.can.includes('predict_image') ? `up to ${zoo.max_length} tokens` : '';
-  return [zoo.family, zoo.parameters && `${parametersText(zoo.parameters)} parameters`, reads].filter(Boolean).join(' · ');
+  const size = zoo.parameters && `${parametersText(zoo.parameters)} parameters`;
+  return [zoo.family, size, readsText(zoo)].filter(Boolean).join(' · ');
 }
 
 /** The choice among models, with the facts of the chosen one under it. */

@@ -45,7 +45,8 @@ PlaygroundPage make_playground_page() {
   const auto style = hash_source(html, "<style>", "</style>");
   return {.html = html,
           .content_security_policy = fmt::format(
-              "default-src 'none'; script-src {}; style-src {}; img-src data: blob:; connect-src 'self'; "
+              "default-src 'none'; script-src {}; style-src {}; img-src data: blob:; media-src blob:; "
+              "connect-src 'self'; "
               "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
               script, style)};
 }

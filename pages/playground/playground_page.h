@@ -1,7 +1,7 @@
 #pragma once
 // The page of `zoo serve`, in which a person uses the models that a server holds: it continues texts and
 // shows how likely each token was, compares two models, chats, fills masks, classifies, translates, looks at
-// pictures, and draws attention.
+// pictures, listens to recordings, and draws attention.
 
 #include <string>
 
@@ -12,7 +12,7 @@ namespace zoo {
 struct PlaygroundPage {
   std::string html;
   /// The value of the header Content-Security-Policy: the page's one script and one style by their SHA-256,
-  /// pictures that the reader chose, requests to the page's own server, and nothing else.
+  /// pictures and recordings that the reader chose, requests to the page's own server, and nothing else.
   std::string content_security_policy;
 };
 

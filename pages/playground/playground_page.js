@@ -9,6 +9,7 @@ import {ChatView} from './chat_view.js';
 import {ClassifyView} from './classify_view.js';
 import {FillView} from './fill_view.js';
 import {ImageView} from './image_view.js';
+import {RecordingsView} from './recordings_view.js';
 import {CompareView, TextView} from './text_view.js';
 import {TranslateView} from './translate_view.js';
 
@@ -24,6 +25,8 @@ const VIEWS = [
    need: 'a model that classifies texts or their words'},
   {name: 'picture', title: 'Picture', make: ImageView, can: 'predict_image',
    need: 'a model that classifies pictures or finds objects'},
+  {name: 'recordings', title: 'Recordings', make: RecordingsView, can: 'predict_recording',
+   need: 'a model that reads recordings'},
   {name: 'attention', title: 'Attention', make: AttentionView, can: 'attention', cannot: 'predict_image',
    need: 'a Transformer that reads texts'},
 ];

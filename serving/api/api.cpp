@@ -10,6 +10,7 @@
 #include "io/sha256.h"
 #include "serving/api/api_error.h"
 #include "serving/api/routes.h"
+#include "serving/http/form.h"
 #include "tokenizers/unicode/lowercase.h"
 
 namespace zoo {
@@ -55,13 +56,38 @@ bool is_json(std::string_view media_type) {
   return lowercase(media_type) == "application/json";
 }
 
+/// Whether a page of another site makes a browser send this. Browsers say where a POST comes from, and no
+/// page can change it. A proxy may have changed Host; then Sec-Fetch-Site tells whether the page is its own.
+bool is_of_another_site(const HttpRequest& head) {
+  const auto origin = ascii_lower(head.header("origin"));
+  if (origin.empty()) return false;  // no browser
+  for (const std::string_view scheme : {"http://", "https://"}) {
+    if (origin.starts_with(scheme) && origin.substr(scheme.size()) == ascii_lower(head.header("host")))
+      return false;
+  }
+  return head.header("sec-fetch-site") != "same-origin";
+}
+
+void check_body(const HttpRequest& head, RequestBody body) {
+  const auto type = head.header("content-type");
+  if (body == RequestBody::json) {
+    if (!is_json(type)) throw ApiError(415, "send JSON with the header Content-Type: application/json");
+    return;
+  }
+  if (!is_form(type)) throw ApiError(415, "send a form with the header Content-Type: multipart/form-data");
+  if (is_of_another_site(head)) {
+    throw ApiError(403, fmt::format("a page of '{}' asks, which is another site than this server",
+                                    excerpt(head.header("origin"))));
+  }
+}
+
 }  // namespace
 
 Api::Api(Service& service, ApiOptions options) : context_{.service = service, .options = std::move(options)} {
   context_.description = describe_api(context_.options);
   if (context_.options.api_key) key_digest_ = sha256(*context_.options.api_key);
-  for (auto* const make :
-       {text_routes, response_routes, vector_routes, prediction_routes, attention_routes, service_routes}) {
+  for (auto* const make : {text_routes, response_routes, vector_routes, audio_routes, prediction_routes,
+                           attention_routes, service_routes}) {
     for (auto& route : make()) routes_.push_back(std::move(route));
   }
 }
@@ -100,10 +126,8 @@ void Api::check_head(const HttpRequest& head) const {
     if (!same_digests(sha256(key), key_digest_))
       throw ApiError(401, "this server wants its key: send the header Authorization: Bearer KEY");
   }
-  route_of(head);
-  // Browsers ask before they send JSON for another site's page, and get no permission.
-  if (head.method == "POST" && !is_json(head.header("content-type")))
-    throw ApiError(415, "send JSON with the header Content-Type: application/json");
+  const auto& route = route_of(head);
+  if (head.method == "POST") check_body(head, route.body);
 }
 
 void Api::handle(HttpRequest request, const std::shared_ptr<HttpReply>& reply) const {

@@ -14,6 +14,8 @@ struct ApiLimits {
   size_t most_texts = 256;     // to embed, to classify, to translate
   size_t most_images = 16;     // to classify
   int64_t most_image_pixels = int64_t{32} << 20;
+  size_t most_recordings = 16;  // of a request; each is as long as its model reads at most, and has
+  int64_t most_recording_samples = int64_t{32} << 20;  // in its file, over all channels
   // Of the responses that are kept.
   size_t most_responses = 4096;
   size_t response_bytes = 256 << 20;

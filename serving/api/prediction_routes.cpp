@@ -1,4 +1,4 @@
-// /predict: labels of texts and pictures, objects; /v1/rerank: the order of texts; /fill: masks.
+// /predict: labels of texts, pictures and recordings, objects; /v1/rerank: the order of texts; /fill: masks.
 
 #include <algorithm>
 #include <cmath>
@@ -8,13 +8,12 @@
 
 #include "analysis/text_layout.h"
 #include "base/error.h"
-#include "data/images/image_file.h"
 #include "generation/fill_mask.h"
 #include "models/inference_scope.h"
 #include "serving/api/api_error.h"
 #include "serving/api/json_answer.h"
-#include "serving/api/memory_file.h"
 #include "serving/api/pictures.h"
+#include "serving/api/recordings.h"
 #include "serving/api/routes.h"
 #include "serving/api/texts_or_ids.h"
 #include "serving/service_error.h"
@@ -32,9 +31,15 @@ constexpr int64_t kMostCandidates = 100;
 struct PredictCall {
   std::vector<std::string> texts;
   std::vector<std::pair<std::string, std::string>> pairs;
-  std::vector<std::string> pictures;  // bytes
+  std::vector<std::string> pictures, recordings;  // bytes
   std::optional<int64_t> top;
   double min_score = 0.5;
+
+  Ability ability() const {
+    return !pictures.empty()     ? Ability::predict_image
+           : !recordings.empty() ? Ability::predict_recording
+                                 : Ability::predict_text;
+  }
 };
 
 std::vector<std::pair<std::string, std::string>> read_pairs(RequestFields& fields, size_t most) {
@@ -56,10 +61,15 @@ PredictCall read_predict_call(RequestFields& fields, const ApiLimits& limits) {
   call.pairs = read_pairs(fields, limits.most_texts);
   for (const auto& picture : fields.texts("images", limits.most_images).value_or(std::vector<std::string>()))
     call.pictures.push_back(checked_picture(picture, limits));
+  for (const auto& recording :
+       fields.texts("recordings", limits.most_recordings).value_or(std::vector<std::string>())) {
+    call.recordings.push_back(bytes_of_file(recording, kRecording));
+    check_recording(call.recordings.back(), kRecording.key, limits);
+  }
   call.top = fields.integer("top", Limits::at_least(1));
   call.min_score = fields.number("min_score", Limits::between(0, 1)).value_or(call.min_score);
-  if (!call.texts.empty() + !call.pairs.empty() + !call.pictures.empty() != 1)
-    throw ApiError(400, "give one of texts, pairs and images, with at least one entry");
+  if (!call.texts.empty() + !call.pairs.empty() + !call.pictures.empty() + !call.recordings.empty() != 1)
+    throw ApiError(400, "give one of texts, pairs, images and recordings, with at least one entry");
   return call;
 }
 
@@ -86,11 +96,16 @@ struct Predicting {
   Json results = Json::array();
   int64_t n_tokens = 0;
 
-  /// What the task predicts for some of the inputs or pictures from `first` on.
+  /// What the task predicts for some of the inputs or files from `first` on.
   std::vector<Prediction> predicted(const ServedModel& model, size_t first) {
     if (!call.pictures.empty()) {
       return with_files({call.pictures[first]}, [&](const std::vector<std::string>& files) {
         return model.run().task().predict(model.model(), files);
+      });
+    }
+    if (!call.recordings.empty()) {
+      return with_recording(call.recordings[first], kRecording.key, [&](const std::string& file) {
+        return model.run().task().predict(model.model(), {file});
       });
     }
     const auto part = [&](const auto& list) {
@@ -102,23 +117,23 @@ struct Predicting {
 
   /// Predicts for some more inputs.
   ModelAnswer next(const ServedModel& model) {
-    const bool has_pictures = !call.pictures.empty();
-    if (!has_pictures && inputs.texts.empty()) inputs = inputs_of(call, model);
+    const size_t n_files = call.pictures.size() + call.recordings.size();
+    if (n_files == 0 && inputs.texts.empty()) inputs = inputs_of(call, model);
     auto found = predicted(model, results.size());
-    if (!has_pictures) {
+    if (n_files == 0) {
       for (const auto& prediction : found) n_tokens += n_tokens_read(model, prediction.input);
     }
     const int64_t top = call.top.value_or(kEveryLabel);
     keep_best_objects(found, call.min_score, top);
     auto part = Json::parse(to_json(found, top))["results"];
     for (size_t i = 0; i < found.size(); ++i) {
-      if (has_pictures) part[i].erase("input");
+      if (n_files > 0) part[i].erase("input");
       if (found[i].cut) part[i]["cut"] = true;
       results.push_back(std::move(part[i]));
     }
-    if (results.size() < (has_pictures ? call.pictures.size() : inputs.texts.size())) return std::nullopt;
+    if (results.size() < (n_files > 0 ? n_files : inputs.texts.size())) return std::nullopt;
     CountedAnswer answer{.document = {{"predictions", std::move(results)}}, .tokens_in = n_tokens};
-    if (!has_pictures) answer.document["usage"] = usage_of_reading(n_tokens);
+    if (n_files == 0) answer.document["usage"] = usage_of_reading(n_tokens);
     return answer;
   }
 };
@@ -128,7 +143,7 @@ void predict(const ApiContext& context, const ApiCall& call) {
   const auto model = fields.required_text("model");
   auto asked = read_predict_call(fields, context.options.limits);
   fields.refuse_others();
-  const auto ability = asked.pictures.empty() ? Ability::predict_text : Ability::predict_image;
+  const auto ability = asked.ability();
   answer_with_model(context, call, model, ability,
                     [work = Predicting{.call = std::move(asked)}](const ServedModel& served) mutable {
                       return work.next(served);

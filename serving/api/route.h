@@ -44,16 +44,23 @@ struct ApiContext {
   std::shared_ptr<ResponseStore> responses = std::make_shared<ResponseStore>(options.limits);
 };
 
+/// What the body of a POST is. Browsers ask before they send JSON for another site's page, and get no
+/// permission. They send forms (multipart/form-data) without asking, so a page of another site is refused
+/// then.
+enum class RequestBody { json, form };
+
 /// Answers one path. Errors that `answer` throws are sent.
 struct Route {
   std::string method;
   std::string path;  // ends with "/" if a name follows
   std::function<void(const ApiContext& context, const ApiCall& call)> answer;
+  RequestBody body = RequestBody::json;
 };
 
 /// An answer with the tokens that the log counts.
 struct CountedAnswer {
-  nlohmann::ordered_json document;
+  nlohmann::ordered_json document = {};
+  std::optional<std::string> text = {};  // sent in the place of the document, as plain text
   int64_t tokens_in = 0, tokens_out = 0;
 };
 /// A request is refused because a text is too long; the log counts the tokens that were read.

@@ -13,6 +13,8 @@ std::vector<Route> text_routes();
 std::vector<Route> response_routes();
 /// /v1/embeddings
 std::vector<Route> vector_routes();
+/// /v1/audio/transcriptions
+std::vector<Route> audio_routes();
 /// /predict, /v1/rerank, /fill
 std::vector<Route> prediction_routes();
 /// /translate, /attention

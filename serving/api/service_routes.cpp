@@ -27,16 +27,17 @@ using Json = nlohmann::ordered_json;
 Json model_json(const ModelCard& card) {
   auto can = Json::array();
   for (const auto ability : card.can) can.push_back(name_of(ability));
+  Json about{{"task", card.task},
+             {"family", card.family},
+             {"parameters", card.parameters},
+             {"max_length", card.max_length ? Json(*card.max_length) : Json(nullptr)},
+             {"can", std::move(can)}};
+  if (card.max_seconds) about["max_seconds"] = *card.max_seconds;
   return {{"id", card.id},
           {"object", "model"},
           {"created", card.created},
           {"owned_by", "transformer-zoo"},
-          {"zoo",
-           {{"task", card.task},
-            {"family", card.family},
-            {"parameters", card.parameters},
-            {"max_length", card.max_length ? Json(*card.max_length) : Json(nullptr)},
-            {"can", std::move(can)}}}};
+          {"zoo", std::move(about)}};
 }
 
 void show_page(const ApiContext&, const ApiCall& call) {

@@ -55,7 +55,6 @@ TEST_F(Speech, BadFilesGetOneLine) {
   EXPECT_THAT(problem("predict run --device cpu --text hello"), HasSubstr("reads recordings: use --audio"));
   EXPECT_THAT(problem("predict run --device cpu --top 3 --audio sounds/1.wav"), HasSubstr("--top"));
   EXPECT_THAT(problem("embed run --device cpu --text hello"), HasSubstr("reads recordings"));
-  EXPECT_THAT(problem("serve run --port 0"), HasSubstr("reads recordings"));
   dir_->write("long.wav", wav(std::vector<float>(80'000), 8000));
   EXPECT_THAT(problem("predict run --device cpu --audio long.wav"),
               HasSubstr("long.wav: is 10.0 s long, longer than 2 s (data.audio.max_seconds)"));

@@ -1,4 +1,5 @@
-// Requests of the server's API: a line with method and path, then the body.
+// Requests of the server's API: a line with method and path, then the body. Forms: a line with the header
+// Content-Type, then the body.
 
 #include <algorithm>
 #include <future>
@@ -9,9 +10,12 @@
 
 #include "base/error.h"
 #include "serving/api/api.h"
+#include "serving/http/form.h"
 #include "serving/service.h"
 #include "tests/fuzz/targets.h"
 #include "tests/serving/small_runs.h"
+#include "tests/support/small_recordings.h"
+#include "tokenizers/subwords/specification.h"
 
 namespace zoo::fuzz {
 namespace {
@@ -38,7 +42,7 @@ class FuzzedApi {
  public:
   explicit FuzzedApi(const testing::SmallRuns& runs) {
     ServiceOptions options;
-    for (const char* const name : {"writer", "translator", "filler", "classifier"})
+    for (const char* const name : {"writer", "translator", "filler", "classifier", "listener"})
       options.models.push_back({.id = name, .path = runs.dir() / name});
     options.limits.most_time = std::chrono::seconds(1);
     service_ = std::make_unique<Service>(std::move(options));
@@ -79,6 +83,41 @@ void check_answer(const HttpResponse& response) {
   throw DataError(body["error"]["message"].get<std::string>());
 }
 
+/// Reads a form. Each part stands where it should: between the headers and a boundary.
+void read_fuzzed_form(const std::string& input) {
+  const size_t end_of_line = std::min(input.find('\n'), input.size());
+  const auto type = input.substr(0, end_of_line),
+             body = input.substr(std::min(end_of_line + 1, input.size()));
+  const bool is_declared = is_form(type);
+  const std::string_view whole = body;
+  const char* end = whole.data();  // of the part before
+  for (const auto& part : read_form(body, type)) {
+    const auto& content = part.content;
+    const bool is_within =
+        content.data() > end && content.data() + content.size() < whole.data() + whole.size();
+    if (!is_within) throw std::logic_error("a part is not within its body");
+    end = content.data() + content.size();
+    const std::string_view before(whole.data(), static_cast<size_t>(content.data() - whole.data()));
+    const std::string_view after = whole.substr(static_cast<size_t>(end - whole.data()));
+    if (!before.ends_with("\r\n\r\n") || !after.starts_with("\r\n--"))
+      throw std::logic_error("a part does not stand between headers and a boundary");
+    if (part.name.empty()) throw std::logic_error("a part has no name");
+  }
+  if (!is_declared) throw DataError("another type");
+}
+
+Seeds forms() {
+  const std::string file = "RIFF\r\n--\r\n--xyz\r\n\x01\x7F";
+  return {
+      "multipart/form-data; boundary=xyzw\n--xyzw\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\n"
+      "listener\r\n--xyzw\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a%22b.wav\"\r\n"
+      "Content-Type: audio/wav\r\n\r\n" +
+          file + "\r\n--xyzw--\r\n",
+      "Multipart/Form-Data ; charset=utf-8; boundary=\"a b'(),/:=?c\"\n--a b'(),/:=?c\r\n"
+      "content-disposition:form-data;name=\"x\";filename*=utf-8''a\r\nContent-Transfer-Encoding: binary\r\n"
+      "X-More: 1\r\n\r\n\r\n--a b'(),/:=?c--"};
+}
+
 Seeds requests() {
   return {
       R"(POST /v1/completions
@@ -99,6 +138,9 @@ Seeds requests() {
 {"model": "classifier", "texts": ["abc", "cab"], "top": 2})",
       R"(POST /predict
 {"model": "classifier", "images": ["data:image/png;base64,iVBORw0KGgo="], "pairs": [["a", "b"]]})",
+      R"(POST /predict
+{"model": "listener", "recordings": ["data:audio/wav;base64,)" +
+          to_base64(testing::wav(testing::tone(400, 200, 8000), 8000)) + R"("]})",
       R"(POST /fill
 {"model": "filler", "text": "a<mask>c <mask>", "top": 3})",
       R"(POST /translate
@@ -119,13 +161,15 @@ std::vector<Target> request_targets() {
   runs->translator();
   runs->filler();
   runs->classifier();
+  runs->listener();
   const auto api = std::make_shared<std::unique_ptr<FuzzedApi>>();
   return {{"request", "requests to the API of a server", mutate_request,
            [runs, api](const std::string& input) {
              if (!*api) *api = std::make_unique<FuzzedApi>(*runs);
              check_answer((*api)->answer(input));
            },
-           requests()}};
+           requests()},
+          {"form", "a form with files, as browsers send it", mutate_bytes, read_fuzzed_form, forms()}};
 }
 
 }  // namespace zoo::fuzz

@@ -22,7 +22,7 @@ from urllib.parse import parse_qs, urlencode
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
 from chromium import check, check_pages  # noqa: E402
-from playground_double import HEADS, LAYERS, MARKUP, WORDS, Double  # noqa: E402
+from playground_double import HEADS, LAYERS, MARKUP, WORDS, Double, samples_of  # noqa: E402
 
 VIEW = "[...document.querySelectorAll('.view')].find(view => !view.hidden)"
 PIECES = f"[...{VIEW}.querySelectorAll('.piece')]"
@@ -35,6 +35,7 @@ SAMPLES = {
     "translate": {"text": "Ein Hund im Schnee\nDas Haus ist alt"},
     "classify": {"model": "names", "text": "Anna met Peter"},
     "picture": {"model": "canvases", "least": 0.2},
+    "recordings": {"model": "listener"},
     "attention": {"model": "de-en", "text": "Ein Hund im Schnee", "target": "a dog in snow", "map": "cross-0-1", "token": 2},
 }  # fmt: skip
 
@@ -50,6 +51,16 @@ def picture(width=28, height=28):
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
 
 
+def sound(seconds=0.5, rate=8000, height=0.5):
+    """A WAV file of a tone of 400 hertz."""
+    samples = [round(32767 * height * math.sin(2 * math.pi * 400 * t / rate)) for t in range(int(seconds * rate))]
+    data = struct.pack(f"<{len(samples)}h", *samples)
+    form = struct.pack("<HHIIHH", 1, 1, rate, 2 * rate, 2, 16)
+    chunks = b"WAVEfmt " + struct.pack("<I", len(form)) + form + b"data" + struct.pack("<I", len(data)) + data
+    return b"RIFF" + struct.pack("<I", len(chunks)) + chunks
+
+
+SAMPLES["recordings"]["recording"] = "data:audio/wav;base64," + base64.b64encode(sound()).decode()
 SAMPLES["picture"]["picture"] = "data:image/png;base64," + base64.b64encode(picture(40, 28)).decode()
 
 
@@ -538,6 +549,94 @@ def check_dropped_pictures(page, server):
         check(page.run(f"{VIEW}.querySelector('img').naturalWidth") == 20, "another picture is shown")
 
 
+def check_recordings(page, server):
+    """A recording is chosen, dropped, or comes from the microphone; its wave and what the model says of it are shown."""
+    open_view(page, server, "recordings")
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "tone.wav"
+        file.write_bytes(sound())
+        page.choose_file("input[name=recording]", file)
+        page.wait_for(f"{VIEW}.querySelector('.transcript')", "the transcript")
+        check(texts(page, ".transcript") == [f"0.50 seconds of {MARKUP}"], f"the transcript is {texts(page, '.transcript')}")
+        asked = last(server, "/v1/audio/transcriptions")
+        check(asked == {"model": "listener", "file": sound()}, f"it asked {str(asked)[:200]}")
+        check("tone.wav · 0.50 s" in texts(page, ".result p.quiet"), f"the recording is told as {texts(page, '.result p')}")
+        label = page.run(f"{VIEW}.querySelector('.wave').getAttribute('aria-label')")
+        check(label.startswith("Waveform, the loudest at "), f"the wave is told as {label}")
+        blue = page.run(f"""(canvas => [...canvas.getContext('2d').getImageData(0, 36, canvas.width, 1).data]
+            .filter((_, i) => i % 4 === 2 && i > 0).filter(value => value > 200).length / canvas.width)
+            ({VIEW}.querySelector('.wave'))""")
+        check(blue > 0.9, f"the wave covers {blue} of its middle")
+        page.wait_for(f"{VIEW}.querySelector('audio').duration === 0.5", "the sound to play")
+        check_link(page, server, "recordings", lambda page: texts(page, ".transcript"))
+        check_bad_recordings(page, server, Path(folder))
+    check_dropped_recordings(page, server)
+    open_view(page, server, "recordings")
+    page.run(f"{VIEW}.querySelector('.example').click()")
+    page.wait_for(f"{VIEW}.querySelector('.transcript')", "the transcript of an example")
+    rate, samples = samples_of(last(server, "/v1/audio/transcriptions")["file"])
+    check((rate, len(samples)) == (8000, 9600), f"an example has {len(samples)} samples, {rate} a second")
+    check(16300 < max(samples) < 16400 and -16400 < min(samples) < -16300, f"an example is up to {max(samples)} loud")
+    check_microphone(page, server)
+
+
+def check_bad_recordings(page, server, folder):
+    """Each gets one line, and the next one is heard."""
+    open_view(page, server, "recordings")
+    page.tab_to("button.main")
+    page.press("Enter")
+    check(page.run(PROBLEM) == "Choose a recording first, or record one.", f"without a recording: {page.run(PROBLEM)!r}")
+    for name, content in (("none.wav", b"no recording at all"), ("empty.wav", b""), ("cut.wav", sound()[:6])):
+        (folder / name).write_bytes(content)
+        page.choose_file("input[name=recording]", folder / name)
+        page.wait_for(f"{PROBLEM}.includes('choose a WAV or FLAC file')", f"the line about {name}")
+        check(not page.run(f"{VIEW}.querySelector('.transcript')?.checkVisibility()"), f"{name} has a transcript")
+    (folder / "long.wav").write_bytes(sound(5.5))
+    page.choose_file("input[name=recording]", folder / "long.wav")
+    page.wait_for(f"{PROBLEM}.includes('5.5 s long, and listener reads at most 5 s')", "the line about a long recording")
+    (folder / "good.wav").write_bytes(sound(0.25, height=0))
+    page.choose_file("input[name=recording]", folder / "good.wav")
+    page.wait_for(f"{VIEW}.querySelector('.transcript')?.textContent === '0.25 seconds of nothing'", "the next recording")
+    check(page.run(PROBLEM) == "", f"it still says {page.run(PROBLEM)}")
+    check(page.run(f"{VIEW}.querySelector('.wave').getAttribute('aria-label')") == "Waveform: silence", "silence is not told")
+
+
+def check_dropped_recordings(page, server):
+    """Labels of a recording that is dropped."""
+    open_view(page, server, "recordings", {"model": "loudness"})
+    page.run(f"""{{ const data = new DataTransfer();
+        data.items.add(new File([Uint8Array.from({list(sound(0.1))})], 'a.wav', {{type: 'audio/wav'}}));
+        {VIEW}.querySelector('form').dispatchEvent(
+            new DragEvent('drop', {{dataTransfer: data, bubbles: true, cancelable: true}})); }}""")
+    page.wait_for(f"{VIEW}.querySelector('.bar-row')", "the labels")
+    check(texts(page, ".bar-row") == ["loud0.50", "quiet0.50"], f"the labels are {texts(page, '.bar-row')}")
+    sent = last(server, "/predict")["recordings"]
+    check(sent == ["data:audio/wav;base64," + base64.b64encode(sound(0.1)).decode()], "another recording was sent")
+
+
+def check_microphone(page, server):
+    """By keys alone: a recording begins, ends, is turned into WAV and heard; Escape throws one away."""
+    open_view(page, server, "recordings")
+    button = f"[...{VIEW}.querySelectorAll('.buttons button')][0]"
+    page.tab_to(".field + .drop + .buttons button")
+    page.press("Enter")
+    page.wait_for(f"{button}.textContent === 'End the recording'", "the microphone")
+    page.wait_for(f"{VIEW}.querySelector('.state').textContent.startsWith('Recording: ')", "the seconds")
+    page.press("Enter")
+    page.wait_for(f"{VIEW}.querySelector('.transcript')", "the transcript of the microphone")
+    rate, _ = samples_of(last(server, "/v1/audio/transcriptions")["file"])
+    check(rate == 16000 and page.run(f"{button}.textContent") == "Record", f"a WAV of {rate} samples a second was sent")
+    check(any("Recorded here" in text for text in texts(page, ".result p")), "it does not say where the recording is from")
+    n, kept = len(server.requests), page.run(f"{VIEW}.querySelector('audio').src")
+    page.press("Enter")
+    page.wait_for(f"{button}.textContent === 'End the recording'", "the microphone again")
+    page.press("Escape")
+    page.wait_for(f"{button}.textContent === 'Record'", "the end of a recording")
+    wait_until_done(page, "the end of a recording")
+    check(len(server.requests) == n, "a recording was sent that was thrown away")
+    check(page.run(f"{VIEW}.querySelector('audio').src") == kept, "a recording that was thrown away is shown")
+
+
 def check_attention(page, server):
     open_view(page, server, "attention", {"model": "gpt", "text": "The old dog sleeps here"})
     page.wait_for(f"{VIEW}.querySelectorAll('.heads button').length", "maps")
@@ -620,7 +719,7 @@ def check_navigation(page, server):
 def check_first_screen(page, server):
     """A view that shows nothing yet says how it is used, which models there are, and has examples. A click begins with one."""
     names = {"text": "gpt", "compare": "gpt", "chat": "chat", "fill": "bert", "translate": "de-en", "classify": "reviews",
-             "picture": "fashion", "attention": "gpt"}  # fmt: skip
+             "picture": "fashion", "recordings": "listener", "attention": "gpt"}  # fmt: skip
     for view, model in names.items():
         n = len(server.requests)
         open_view(page, server, view, width=1400, height=900)
@@ -637,8 +736,8 @@ def check_first_screen(page, server):
         page.wait_for(f"!{VIEW}.querySelector('.beginning')", f"the end of the first screen of {view}")
         wait_until_done(page, f"an example of {view}")
         check(page.run(PROBLEM) == "", f"{view}: the example leads to {page.run(PROBLEM)}")
-        asked = json.dumps([body for _, body in server.requests[n + 1 :]], ensure_ascii=False)
-        check(model in asked and (view == "picture" or wanted in asked), f"{view}: the example {wanted} asks {asked[:300]}")
+        asked = json.dumps([body for _, body in server.requests[n + 1 :]], ensure_ascii=False, default=repr)
+        check(model in asked and (view in ("picture", "recordings") or wanted in asked), f"{view}: the example {wanted} asks {asked[:300]}")
     open_view(page, server, "text")
     page.run(f"[...{VIEW}.querySelectorAll('.models a')].find(link => link.textContent === 'Chat').click()")
     page.wait_for("document.querySelector('[aria-current]').dataset.view === 'chat'", "the view of a link")
@@ -675,7 +774,7 @@ def check_missing(page, policy_page):
         page.wait_for("document.querySelector('nav a')", "the views")
         off = texts(page, "nav a.off", "document")
         check(
-            [text.split()[0] for text in off] == ["Compare", "Chat", "Fill", "Translate", "Classify", "Picture"],
+            [text.split()[0] for text in off] == ["Compare", "Chat", "Fill", "Translate", "Classify", "Picture", "Recordings"],
             f"off are {off}",
         )
         for name, word in (
@@ -683,6 +782,7 @@ def check_missing(page, policy_page):
             ("chat", "chat template"),
             ("fill", "masks"),
             ("translate", "encoder-decoder"),
+            ("recordings", "reads recordings"),
         ):
             page.run(f"document.querySelector('[data-view={name}]').click()")
             page.settle()
@@ -791,6 +891,7 @@ def check_page(page, path):
             check_translate,
             check_classify,
             check_picture,
+            check_recordings,
             check_attention,
             check_first_screen,
             check_theme,

@@ -3,7 +3,7 @@ knows what the page has to show. It serves the page itself, too.
 
 A prompt or text that begins with “fail:” is refused. The stream of one that begins with “break:” ends in its middle, that of
 “error:” with an error.
-The model “slow” writes a token in a tenth of a second.
+The model “slow” writes a token in a tenth of a second. What is said in a recording is how long it is and whether it is silent.
 """
 
 import base64
@@ -22,6 +22,7 @@ CAN = {
     "slow": ["completions"], "chat": ["completions", "chat"], "bert": ["fill", "attention", "embeddings"],
     "reviews": ["predict_text"], "names": ["predict_text"], "de-en": ["completions", "translate", "attention"],
     "fashion": ["predict_image", "attention"], "canvases": ["predict_image", "attention"],
+    "listener": ["transcribe", "predict_recording"], "loudness": ["predict_recording"],
 }  # fmt: skip
 HEADS, LAYERS = 4, 2
 
@@ -34,6 +35,25 @@ class Refused(Exception):
 
 def pieces_of(text):
     return re.findall(r"\n| ?[^\s]+|\s", text)
+
+
+def form_fields(body, content_type):
+    """The parts of a form by name: texts, and files as bytes."""
+    boundary = b"--" + content_type.partition("boundary=")[2].encode()
+    fields = {}
+    for part in body.split(boundary)[1:-1]:
+        head, _, content = part.removeprefix(b"\r\n").removesuffix(b"\r\n").partition(b"\r\n\r\n")
+        name = re.search(rb' name="([^"]*)"', head)[1].decode()
+        fields[name] = content if b"filename=" in head else content.decode()
+    return fields
+
+
+def samples_of(wav):
+    """The rate and the samples of a WAV file of 16 bits in one channel."""
+    if wav[:4] != b"RIFF" or wav[8:12] != b"WAVE":
+        raise Refused(400, "the recording: this is no WAV or FLAC file")
+    rate = struct.unpack_from("<I", wav, 24)[0]
+    return rate, struct.unpack(f"<{(len(wav) - 44) // 2}h", wav[44:])
 
 
 class Vocabulary:
@@ -73,7 +93,8 @@ class Double:
 
             def do_POST(self):
                 length = int(self.headers.get("Content-Length", 0))
-                double.answer(self, json.loads(self.rfile.read(length)))
+                body, kind = self.rfile.read(length), self.headers.get("Content-Type", "")
+                double.answer(self, form_fields(body, kind) if kind.startswith("multipart/form-data") else json.loads(body))
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.server.daemon_threads = True
@@ -146,6 +167,7 @@ class Double:
             "/fill": self.fill,
             "/translate": self.translate,
             "/predict": self.predict,
+            "/v1/audio/transcriptions": self.transcription,
             "/attention": self.attention,
         }
         if path not in answers:
@@ -164,6 +186,7 @@ class Double:
                 "parameters": 10_795_776,
                 "max_length": 256,
                 "can": CAN[name],
+                **({"max_seconds": 5} if "predict_recording" in CAN[name] else {}),
             },
         }
 
@@ -298,7 +321,16 @@ class Double:
 
         return {"translations": [one(text) for text in body["texts"]]}
 
+    def transcription(self, body):
+        rate, samples = samples_of(body["file"])
+        heard = "nothing" if max(map(abs, samples), default=0) == 0 else MARKUP
+        return {"text": f"{len(samples) / rate:.2f} seconds of {heard}", "usage": {"type": "duration", "seconds": 1}}
+
     def predict(self, body):
+        if "recordings" in body:
+            _, samples = samples_of(base64.b64decode(body["recordings"][0].partition(",")[2]))
+            most = max(map(abs, samples)) / 32768
+            return {"predictions": [{"labels": [{"label": "loud", "probability": most}, {"label": "quiet", "probability": 1 - most}]}]}
         if "images" in body:
             width, height = png_size(body["images"][0])
             if body["model"] == "canvases":

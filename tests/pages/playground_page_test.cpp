@@ -28,10 +28,12 @@ TEST(PlaygroundPage, NeedsNothingButItsServer) {
 // The browser test proves that the hashes are those of the script and the style: without them nothing runs.
 TEST(PlaygroundPage, LetsOnlyItsOwnScriptAndStyleRun) {
   const auto& policy = playground_page().content_security_policy;
-  EXPECT_THAT(policy,
-              MatchesRegex("default-src 'none'; script-src 'sha256-[A-Za-z0-9+/]*='; "
-                           "style-src 'sha256-[A-Za-z0-9+/]*='; img-src data: blob:; connect-src 'self'; "
-                           "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"));
+  EXPECT_THAT(
+      policy,
+      MatchesRegex(
+          "default-src 'none'; script-src 'sha256-[A-Za-z0-9+/]*='; "
+          "style-src 'sha256-[A-Za-z0-9+/]*='; img-src data: blob:; media-src blob:; connect-src 'self'; "
+          "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"));
   EXPECT_THAT(policy, Not(HasSubstr("unsafe")));
 }
 

@@ -23,6 +23,8 @@ MISTAKES = [
     Mistake("serving/http/http_server.cpp", "n_refused_ -= connection->is_turned_away() ? 1 : 0;", "static_cast<void>(connection);"),
     Mistake("serving/http/http_server.cpp", "all <= options.limits.all_bodies_bytes", "connections_.size() < 2 || all <= 2 * options.limits.all_bodies_bytes"),
     Mistake("serving/http/connection.cpp", "parser_->chunked() ? network_.options.limits.body_bytes : parser_->content_length().value_or(0)", "parser_->content_length().value_or(0)"),
+    Mistake("serving/http/form.cpp", "n_bytes += end;", "n_bytes = end;"),
+    Mistake("serving/http/form.cpp", 'body != "--" && body != "--\\r\\n"', '!body.starts_with("--")'),
     # ---- serving
     Mistake("serving/model_worker.cpp", "!client.empty() && own > 0 && own + n > share_of_client(most)", "!client.empty() && own + n > share_of_client(most)"),
     Mistake("serving/model_worker.cpp", "counts_.waiting_or_running -= n;", "counts_.waiting_or_running -= 1;"),
@@ -38,6 +40,7 @@ MISTAKES = [
     Mistake("serving/api/token_json.cpp", "if (!top.contains(text)) top[text] = entry[\"logprob\"];", "top[text] = entry[\"logprob\"];"),
     Mistake("serving/api/token_json.cpp", "goes_on ? std::max<int64_t>(offset - 1, 0) : offset", "offset"),
     Mistake("serving/api/api.cpp", "rest.find_first_not_of(\"0123456789\", 1) == rest.npos", "rest.size() > 1"),
+    Mistake("serving/api/api.cpp", 'head.header("sec-fetch-site") != "same-origin"', 'head.header("sec-fetch-site") == "cross-site"'),
     Mistake("serving/api/texts/response_answer.cpp", "is_cut ? \"incomplete\" : \"completed\"", "\"completed\""),
     # ---- checkpoints
     Mistake("checkpoints/weight_average.cpp", "std::min(decay_, (1 + t) / (10 + t))", "decay_"),

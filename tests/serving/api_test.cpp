@@ -605,10 +605,12 @@ TEST_F(ApiTest, DescribesItself) {
   const auto description = HttpClient(server_.port()).get("/openapi.json").json();
   for (const char* const path :
        {"/v1/models", "/v1/models/{id}", "/v1/completions", "/v1/chat/completions", "/v1/responses",
-        "/v1/responses/{id}", "/v1/embeddings", "/tokenize", "/fill", "/predict", "/translate", "/attention",
-        "/health", "/metrics", "/openapi.json"})
+        "/v1/responses/{id}", "/v1/embeddings", "/v1/audio/transcriptions", "/tokenize", "/fill", "/predict",
+        "/translate", "/attention", "/health", "/metrics", "/openapi.json"})
     EXPECT_TRUE(description["paths"].contains(path)) << path;
   EXPECT_FALSE(description.contains("security")) << "this server has no key";
+  const auto& model = description["components"]["schemas"]["Model"]["properties"]["zoo"]["properties"];
+  EXPECT_EQ(model["can"]["items"]["enum"], Json(config_names(Ability{})));
   // Options of generation are those of the program, with the same limits.
   for (const char* const request : {"CompletionRequest", "ChatRequest", "ResponseRequest"}) {
     const auto& options = description["components"]["schemas"][request]["properties"];

@@ -20,15 +20,15 @@ from urllib.parse import urlencode
 
 sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parent.parent / "support")]
 from chromium import SKIPPED, Browser, Failure, check, find_chromium  # noqa: E402
-from models import make_models, png, striped  # noqa: E402
+from models import make_models, png, spoken, striped  # noqa: E402
 from server import serving  # noqa: E402
 
 VIEW = "[...document.querySelectorAll('.view')].find(view => !view.hidden)"
 SQUARE = png(64, 64, lambda x, y: 220 if 10 <= x < 34 and 16 <= y < 40 else 20)
 
 
-def data_uri(picture):
-    return "data:image/png;base64," + base64.b64encode(picture).decode()
+def data_uri(content, kind="image/png"):
+    return f"data:{kind};base64," + base64.b64encode(content).decode()
 
 
 SAMPLES = {
@@ -39,6 +39,7 @@ SAMPLES = {
     "translate": {"model": "de-en", "text": "ein rot und alt Haus\nein blau und neu Hund"},
     "classify": {"model": "reviews", "text": "a lovely film"},
     "picture": {"model": "pictures", "picture": data_uri(striped(1))},
+    "recordings": {"model": "speech", "recording": data_uri(spoken(5)[0], "audio/wav")},
     "attention": {"model": "gpt", "text": "it was a red and old dog"},
 }  # fmt: skip
 # What there is when a view has its answer.
@@ -47,6 +48,7 @@ READY = {
     "chat": f"{VIEW}.querySelector('[name=message]')", "fill": f"{VIEW}.querySelectorAll('.likeliest').length === 2",
     "translate": f"{VIEW}.querySelectorAll('.lines svg').length === 2", "classify": f"{VIEW}.querySelectorAll('.bar-row').length === 2",
     "picture": f"{VIEW}.querySelector('[name=from]').checkVisibility() && {VIEW}.querySelectorAll('.bar-row').length === 2",
+    "recordings": f"{VIEW}.querySelector('.transcript')",
     "attention": f"{VIEW}.querySelectorAll('.heads button').length === 10",
 }  # fmt: skip
 
@@ -163,6 +165,12 @@ def check_picture(page, address):
     )
 
 
+def check_recordings(page, address):
+    body = {"model": "speech", "recordings": [SAMPLES["recordings"]["recording"]]}
+    answer = ask(address, "/predict", body)["predictions"][0]["text"]
+    check(answer and texts(page, ".transcript") == [answer], f"it shows {texts(page, '.transcript')}, not {answer!r}")
+
+
 def check_attention(page, address):
     for model, text, n in (("bert", "it was a red dog", 10), ("de-en", "ein rot und alt Haus", 30)):
         open_view(
@@ -175,7 +183,7 @@ def check_attention(page, address):
 
 
 CHECKS = {"text": check_text, "chat": check_chat, "fill": check_fill, "translate": check_translate, "classify": check_classify,
-          "picture": check_picture, "attention": check_attention}  # fmt: skip
+          "picture": check_picture, "recordings": check_recordings, "attention": check_attention}  # fmt: skip
 
 
 def take_picture(page, file):

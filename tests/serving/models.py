@@ -1,6 +1,7 @@
 """Small models of every kind for the tests of `zoo serve`. Each learns for a moment, from data that is made here."""
 
 import json
+import math
 import os
 import struct
 import subprocess
@@ -83,6 +84,29 @@ CONFIGS = {
         "training": {"steps": 3, "optimizer": {"lr": 3.0e-3}, "schedule": {"warmup_steps": 10}, "batch_size": 4},
     },
 }
+CONFIGS["speech"] = {
+    "task": "speech_recognition",
+    "data": {
+        "train": "recordings.tsv",
+        "tokenizer": {"type": "char"},
+        "audio": {"sample_rate": 8000, "n_mels": 12, "n_fft": 200, "hop": 80, "max_seconds": 3},
+    },
+    "model": {"architecture": {"type": "speech_encoder", "max_frames": 300}, "position": "sinusoidal", **WIDTH, "n_layers": 1},
+    "training": {"steps": 60, "optimizer": {"lr": 1.0e-2}, "schedule": {"warmup_steps": 10}, "batch_size": 16},
+}
+
+
+def spoken(i):
+    """A WAV file of one to three tones, and its words: high or low."""
+    rate, words = 8000, [("high" if (i >> place) % 2 else "low") for place in range(1 + i % 3)]
+    samples = []
+    for word in words:
+        pitch = (1600 if word == "high" else 400) + 3 * (i % 11)
+        samples += [round(16000 * math.sin(2 * math.pi * pitch * t / rate)) for t in range(1600)] + [0] * 600
+    data = struct.pack(f"<{len(samples)}h", *samples)
+    form = struct.pack("<HHIIHH", 1, 1, rate, 2 * rate, 2, 16)
+    chunks = b"WAVEfmt " + struct.pack("<I", len(form)) + form + b"data" + struct.pack("<I", len(data)) + data
+    return b"RIFF" + struct.pack("<I", len(chunks)) + chunks, " ".join(words)
 
 
 def png(width, height, pixel):
@@ -119,6 +143,13 @@ def write_data(folder):
         file = folder / "drawings" / ("rows" if i % 2 else "columns") / f"{i}.png"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(striped(i))
+    (folder / "sounds").mkdir()
+    lines = ["audio\ttext\n"]
+    for i in range(64):
+        sound, text = spoken(i)
+        (folder / "sounds" / f"{i}.wav").write_bytes(sound)
+        lines.append(f"sounds/{i}.wav\t{text}\n")
+    (folder / "recordings.tsv").write_text("".join(lines), encoding="utf-8")
     images, annotations = [], []
     (folder / "images").mkdir()
     for i in range(16):

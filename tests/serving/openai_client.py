@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """OpenAI's own client for Python with `zoo serve`: models, completions, streams, log-probabilities, chats, JSON schemas, tools,
-embeddings, and errors.
+embeddings, transcriptions, and errors.
 
     openai_client.py ZOO
 
@@ -265,6 +265,29 @@ def check_embeddings(client):
     check(floats.usage.prompt_tokens > 0, f"{floats.usage}")
 
 
+def check_transcriptions(client, zoo, folder):
+    """What is said in recordings, as `zoo predict` says it."""
+    for i in (0, 5):
+        path = folder / f"sounds/{i}.wav"
+        command = [zoo, "predict", folder / "speech", "--audio", path, "--device", "cpu"]
+        expected = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        with path.open("rb") as file:
+            answer = client.audio.transcriptions.create(model="speech", file=file)
+        check(answer.text + "\n" == expected, f"the server hears {answer.text!r}, zoo predict {expected!r}")
+        check(answer.usage.type == "duration" and 0.2 < answer.usage.seconds < 1, f"{answer.usage}")
+        text = client.audio.transcriptions.create(
+            model="speech", file=("another name;\".wav", path.read_bytes()), response_format="text", temperature=0
+        )
+        check(text == expected, f"as text it hears {text!r}, not {expected!r}")
+    for wrong in ({"file": b"ID3 no recording"}, {"response_format": "verbose_json"}, {"language": "de"}, {"prompt": "a"}):
+        try:
+            client.audio.transcriptions.create(**{"model": "speech", "file": path.read_bytes(), **wrong})
+        except openai.BadRequestError as error:
+            check("\n" not in error.body["message"], f"{wrong}: {error.body['message']!r}")
+        else:
+            check(False, f"{wrong} is not refused")
+
+
 def check_errors(client, address):
     def expect(kind, what, call):
         try:
@@ -312,7 +335,7 @@ def check_program(zoo, folder, written):
 
 def main(zoo):
     with tempfile.TemporaryDirectory(prefix="zoo-serving-") as name:
-        folder, names = Path(name), ["gpt", "letters", "bert", "chat"]
+        folder, names = Path(name), ["gpt", "letters", "bert", "speech", "chat"]
         models = make_models(zoo, folder, names)
         with serving(zoo, models.values(), "--api-key", KEY) as address:
             client = openai.OpenAI(base_url=f"{address}/v1", api_key=KEY, max_retries=0, timeout=120)
@@ -323,6 +346,7 @@ def main(zoo):
             check_tools(client)
             check_responses(client)
             check_embeddings(client)
+            check_transcriptions(client, zoo, folder)
             check_errors(client, address)
         check_program(zoo, folder, written)
 

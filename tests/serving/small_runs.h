@@ -16,12 +16,13 @@
 #include "tasks/experiment.h"
 #include "tasks/task.h"
 #include "tests/support/environment.h"
+#include "tests/support/small_recordings.h"
 #include "tests/support/temp_dir.h"
 
 namespace zoo::testing {
 
 /// Runs in a directory of their own: "writer" (a decoder that chats), "translator", "filler", "classifier",
-/// "ranker" (of pairs of texts).
+/// "ranker" (of pairs of texts), "listener" and "scribe" (of recordings).
 class SmallRuns {
  public:
   SmallRuns() {
@@ -82,11 +83,8 @@ class SmallRuns {
   /// Their ids are 98, 99, …, the special ones first.
   std::filesystem::path caller(const std::string& name, std::vector<std::string> special,
                                const std::vector<std::string>& plain, const std::string& call) const {
-    nlohmann::ordered_json vocabulary;
-    for (char c = '!'; c <= '~'; ++c) vocabulary[std::string(1, c)] = vocabulary.size();
-    for (const char* const blank : {"Ġ", "Ċ"}) vocabulary[blank] = vocabulary.size();
     special.insert(special.begin(), {"<s>", "</s>"});
-    dir_.write(name + "-tools/tokenizer.json", tokenizer_json(vocabulary, special, plain));
+    dir_.write(name + "-tools/tokenizer.json", tokenizer_json(characters(), special, plain));
     dir_.write(name + "-tools/tokenizer_config.json",
                nlohmann::json({{"eos_token", "</s>"},
                                {"chat_template",
@@ -104,8 +102,37 @@ class SmallRuns {
     return add("ranker", "{type: text_classification, problem: regression}", "scores.tsv, pair_column: other",
                "encoder, n_segments: 2", "{type: char}");
   }
+  /// A model of recordings of at most two seconds, which is trained with CTC. heard/sounds/0.wav is one.
+  std::filesystem::path listener(const std::string& task = "speech_recognition",
+                                 const std::string& name = "listener") const {
+    write_recordings(dir_, "heard/");
+    return add(name, task,
+               "heard/recordings.tsv, audio: {sample_rate: 8000, n_mels: 12, n_fft: 200, hop: 80, "
+               "max_seconds: 2}",
+               "{type: speech_encoder, max_frames: 200}, position: sinusoidal", "{type: char}");
+  }
+  /// One with a decoder that writes, as Whisper's, whose outputs begin with the token <|en|>; there is
+  /// <|de|>.
+  std::filesystem::path scribe() const {
+    write_recordings(dir_, "heard/");
+    dir_.write("scribe-hub/tokenizer.json",
+               tokenizer_json(characters(), {"<s>", "</s>", "<|en|>", "<|de|>"}));
+    dir_.write("scribe-hub/tokenizer_config.json", R"({"bos_token": "<s>", "eos_token": "</s>"})");
+    return add("scribe", "speech_recognition",
+               "heard/recordings.tsv, audio: {sample_rate: 8000, n_mels: 12, n_fft: 200, hop: 80, "
+               "max_seconds: 2, padding: longest}",
+               "{type: whisper, max_frames: 200}", "{type: hub, path: scribe-hub}", 256,
+               "{start_tokens: [98], max_new_tokens: 12}");
+  }
 
  private:
+  /// Those of ASCII, and a blank and a line break.
+  static nlohmann::ordered_json characters() {
+    nlohmann::ordered_json vocabulary;
+    for (char c = '!'; c <= '~'; ++c) vocabulary[std::string(1, c)] = vocabulary.size();
+    for (const char* const blank : {"Ġ", "Ċ"}) vocabulary[blank] = vocabulary.size();
+    return vocabulary;
+  }
   /// A token for each byte, and special ones.
   static std::string tokenizer_json(const nlohmann::ordered_json& vocabulary,
                                     const std::vector<std::string>& special = {"<s>", "</s>"},
@@ -130,14 +157,15 @@ class SmallRuns {
   /// Its weights are large and untied, so that its outputs depend on everything that it reads.
   std::filesystem::path add(const std::string& name, const std::string& task, const std::string& train,
                             const std::string& architecture, const std::string& tokenizer,
-                            int64_t max_positions = 256) const {
+                            int64_t max_positions = 256, const std::string& generation = "{}") const {
     const ScopedEnvironment data("ZOO_DATA", dir_.path().string());
     const auto file =
         dir_.write(name + ".yaml",
                    fmt::format("task: {}\ndata: {{train: {}, sequence_length: 32, tokenizer: {}}}\n"
                                "model: {{architecture: {}, d_model: 24, n_layers: 2, n_heads: 2, d_ff: 48, "
-                               "max_positions: {}, init_std: 0.6, tie_embeddings: false}}\n",
-                               task, train, tokenizer, architecture, max_positions));
+                               "max_positions: {}, init_std: 0.6, tie_embeddings: false}}\n"
+                               "generation: {}\n",
+                               task, train, tokenizer, architecture, max_positions, generation));
     const auto experiment = load_experiment(file);
     const auto opened = task_with_vocabulary(experiment, {});
     torch::manual_seed(7);

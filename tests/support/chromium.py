@@ -56,6 +56,7 @@ class Browser:
 
         self._process = subprocess.Popen(
             [program, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
+             "--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream",  # a microphone that beeps
              "--disable-background-networking", "--disable-component-update", "--hide-scrollbars",
              "--remote-debugging-pipe", f"--user-data-dir={self._profile.name}", "about:blank"],
             preexec_fn=take_pipes, pass_fds=(3, 4), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
