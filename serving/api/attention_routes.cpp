@@ -10,6 +10,7 @@
 #include "analysis/attention_statistics.h"
 #include "analysis/image_attention.h"
 #include "base/error.h"
+#include "io/json_document.h"
 #include "serving/api/api_error.h"
 #include "serving/api/json_answer.h"
 #include "serving/api/pictures.h"
@@ -54,26 +55,72 @@ void check_length(const ServedModel& model, const std::string& text, const char*
 
 // ---- attention
 
-Json maps_json(const AttentionReport& report) {
+/// Appends a weight, rounded to four digits. Maps have millions of them, so they are written at once.
+void append_weight(double weight, std::string& to) {
+  constexpr int64_t parts = 10'000;
+  if (!std::isfinite(weight)) {
+    to += "null";
+    return;
+  }
+  const int64_t n = std::llround(weight * parts), size = std::abs(n);
+  if (n < 0) to += '-';
+  to += std::to_string(size / parts);
+  if (size % parts == 0) return;
+  auto digits = std::to_string(parts + size % parts).substr(1);
+  digits.erase(digits.find_last_not_of('0') + 1);
+  to.append(".").append(digits);
+}
+
+/// Weights of any shape as nested lists.
+void append_weights(const torch::Tensor& weights, std::string& to) {
+  to += '[';
+  if (weights.dim() > 1) {
+    for (const auto& part : weights.unbind()) {
+      if (to.back() != '[') to += ',';
+      append_weights(part, to);
+    }
+  } else {
+    const auto values = weights.to(torch::kFloat64).contiguous();
+    const double* const value = values.const_data_ptr<double>();
+    for (int64_t s = 0; s < values.size(0); ++s) {
+      if (s > 0) to += ',';
+      append_weight(value[s], to);
+    }
+  }
+  to += ']';
+}
+
+/// The maps as a JSON list.
+std::string maps_text(const AttentionReport& report) {
   int64_t n_weights = 0;
   for (const auto& layer : report.layers) n_weights += layer.weights.numel();
   if (n_weights > kMostWeights)
     throw ApiError(400,
                    fmt::format("the maps have {} weights, and at most {} are sent", n_weights, kMostWeights));
-  auto maps = Json::array();
-  for (const auto& layer : report.layers) {
-    if (maps.empty() || maps.back()["name"] != name_of(layer.kind))
-      maps.push_back({{"name", name_of(layer.kind)}, {"layers", Json::array()}});
-    maps.back()["layers"].push_back(weights_json(layer.weights));
+  std::string text = "[";
+  for (size_t i = 0; i < report.layers.size(); ++i) {
+    const auto& layer = report.layers[i];
+    const bool begins_map = i == 0 || report.layers[i - 1].kind != layer.kind;
+    if (begins_map)
+      text += fmt::format(R"({}{{"name":"{}","layers":[)", i == 0 ? "" : "]},", name_of(layer.kind));
+    else
+      text += ',';
+    append_weights(layer.weights, text);
   }
-  return maps;
+  return text + (report.layers.empty() ? "]" : "]}]");
 }
 
-Json attention_json(const AttentionReport& report) {
-  Json document{{"source", report.source_tokens}, {"target", report.target_tokens}};
+/// `document`: what else the answer has.
+std::string attention_text(const AttentionReport& report, Json document) {
+  document["source"] = report.source_tokens;
+  document["target"] = report.target_tokens;
   if (!report.target_next.empty()) document["target_next"] = report.target_next;
-  document["maps"] = maps_json(report);
-  if (!report.image) return document;
+  const auto with_maps = [&] {
+    auto text = json_text(document);
+    text.pop_back();
+    return text + ",\"maps\":" + maps_text(report) + "}";
+  };
+  if (!report.image) return with_maps();
   const auto& image = *report.image;
   document["image"] = {{"width", image.picture.shape.width},
                        {"height", image.picture.shape.height},
@@ -81,7 +128,7 @@ Json attention_json(const AttentionReport& report) {
                        {"columns", image.grid.columns},
                        {"special", image.grid.n_before},
                        {"part", {image.part.x, image.part.y, image.part.width, image.part.height}}};
-  return document;
+  return with_maps();
 }
 
 void answer_attention(const ApiContext& context, const ApiCall& call) {
@@ -97,8 +144,8 @@ void answer_attention(const ApiContext& context, const ApiCall& call) {
                       if (!text) {
                         served.require(Ability::predict_image);
                         return with_files({picture}, [&](const std::vector<std::string>& files) {
-                          return CountedAnswer{.document = attention_json(
-                                                   image_attention_report(served.run(), files.front()))};
+                          return CountedAnswer{.json = attention_text(
+                                                   image_attention_report(served.run(), files.front()), {})};
                         });
                       }
                       if (!served.card().max_length) throw ApiError(400, "this model reads pictures", "text");
@@ -106,9 +153,8 @@ void answer_attention(const ApiContext& context, const ApiCall& call) {
                       if (target) check_length(served, *target, "target");
                       const auto report = attention_report(served.run(), *text, target);
                       const auto n = std::ssize(report.source_tokens) + std::ssize(report.target_tokens);
-                      CountedAnswer answer{.document = attention_json(report), .tokens_in = n};
-                      answer.document["usage"] = usage_of_reading(n);
-                      return answer;
+                      return CountedAnswer{.json = attention_text(report, {{"usage", usage_of_reading(n)}}),
+                                           .tokens_in = n};
                     });
 }
 

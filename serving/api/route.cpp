@@ -36,6 +36,8 @@ void answer_with_model(const ApiContext& context, const ApiCall& call, const std
             reply->note({.model = model, .tokens_in = answer->tokens_in, .tokens_out = answer->tokens_out});
             if (answer->text) {
               reply->send({.content_type = "text/plain; charset=utf-8", .body = *answer->text});
+            } else if (answer->json) {
+              reply->send({.content_type = "application/json", .body = *answer->json + "\n"});
             } else {
               send_json(*reply, answer->document);
             }

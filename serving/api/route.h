@@ -61,6 +61,7 @@ struct Route {
 struct CountedAnswer {
   nlohmann::ordered_json document = {};
   std::optional<std::string> text = {};  // sent in the place of the document, as plain text
+  std::optional<std::string> json = {};  // sent in the place of the document, which is it as a text
   int64_t tokens_in = 0, tokens_out = 0;
 };
 /// A request is refused because a text is too long; the log counts the tokens that were read.
