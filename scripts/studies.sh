@@ -24,6 +24,7 @@ if [[ " ${names[*]} " == *" protein-pretraining "* ]]; then
   scripts/get_data.sh proteins
   [[ -f runs/residues/model.safetensors ]] || build/release/zoo train configs/proteins/residues.yaml
 fi
+[[ " ${names[*]} " != *" folding "* ]] || scripts/get_data.sh structures
 for name in listops associative-recall; do
   [[ " ${names[*]} " != *" $name "* ]] || scripts/get_data.sh "$name"
 done

@@ -1,6 +1,9 @@
 #include "tasks/structures/backbone_scores.h"
 
+#include <algorithm>
+
 #include "data/structures/structure_comparison.h"
+#include "layers/folding/side_chains.h"
 
 namespace zoo {
 namespace {
@@ -19,6 +22,13 @@ double n_clashing(const torch::Tensor& ca) {
   const auto near = torch::cdist(ca, ca) < nearest;
   const auto apart = near.triu(beyond + 1);
   return apart.any(0).logical_or(apart.any(1)).sum().item<double>();
+}
+
+/// The distances of the CB that the backbones (L, 4, 3) hold: (L, L).
+torch::Tensor cb_distances(const torch::Tensor& backbones) {
+  const auto atoms = backbones.to(torch::kCPU, torch::kDouble).unbind(1);
+  const auto cb = beta_carbons(atoms[0], atoms[1], atoms[2]);
+  return torch::cdist(cb, cb, 2, /*compute_mode=*/2);  // 2: without a matrix product
 }
 
 double count(const torch::Tensor& flags) { return flags.sum().item<double>(); }
@@ -46,6 +56,20 @@ BackboneScores backbone_scores(const torch::Tensor& predicted, const torch::Tens
           .bonded = count(true_bonds.logical_and(bonded(p))),
           .residues = static_cast<double>(p.size(0)),
           .clashing = n_clashing(p)};
+}
+
+std::optional<double> long_contact_precision(const torch::Tensor& predicted, const torch::Tensor& truth,
+                                             const torch::Tensor& known) {
+  constexpr double touching = 8;
+  constexpr int64_t least_apart = 24, part = 5;
+  const auto framed = known.to(torch::kCPU).narrow(1, 0, 3).gt(0).all(1);
+  const auto counted = framed.unsqueeze(0).logical_and(framed.unsqueeze(1)).triu(least_apart);
+  const auto said = cb_distances(predicted).masked_select(counted);
+  if (said.numel() == 0) return std::nullopt;
+  const auto right = cb_distances(truth).masked_select(counted).lt(touching).to(torch::kDouble);
+  const auto order = std::get<1>(said.sort(/*stable=*/true, 0, /*descending=*/false));
+  const auto n = std::clamp<int64_t>(truth.size(0) / part, 1, said.numel());
+  return right.index_select(0, order.narrow(0, 0, n)).mean().item<double>();
 }
 
 }  // namespace zoo

@@ -2,6 +2,7 @@
 // How well a backbone is predicted, and whether it could be one.
 
 #include <cstdint>
+#include <optional>
 
 #include <torch/types.h>
 
@@ -22,5 +23,12 @@ struct BackboneScores {
 
 /// predicted, truth: (L, 3) in Å, the CA atoms. Throws DataError as superposition().
 BackboneScores backbone_scores(const torch::Tensor& predicted, const torch::Tensor& truth);
+
+/// Of the L/5 pairs of residues that are nearest in the prediction, among those at least 24 residues apart,
+/// the share that touch in the truth (as Rao et al. 2021 count contacts): whose CB, built onto the backbones,
+/// are within 8 Å. predicted, truth: (L, 4, 3) in Å; known: (L, 4), of the atoms of the truth. Residues
+/// without N, CA or C do not count. Nothing if no pair counts.
+std::optional<double> long_contact_precision(const torch::Tensor& predicted, const torch::Tensor& truth,
+                                             const torch::Tensor& known);
 
 }  // namespace zoo

@@ -105,7 +105,7 @@ Metrics StructurePrediction::evaluate(Model& model, Split split, const Evaluatio
   constexpr uint64_t noise_of_losses = 1;
   const InferenceScope scope(model);
   const auto objective = this->objective();
-  double loss = 0, n_chains = 0;
+  double loss = 0, n_chains = 0, long_contacts = 0, n_long = 0;
   BackboneScores scores;
   for_each_own_batch(batches(split), options, [&](const Batch& batch) {
     const auto on_device = model.on_device(batch);
@@ -120,28 +120,36 @@ Metrics StructurePrediction::evaluate(Model& model, Split split, const Evaluatio
     const auto placed = place_backbones(model, on_device.input, {.seeds = seeds}).to(torch::kCPU);
     const auto lengths = batch.input.row_lengths();
     for (int64_t b = 0; b < number.size(0); ++b) {
-      const auto ca_of = [&, row = b](const torch::Tensor& all) {
-        return all[row].narrow(0, 0, lengths[static_cast<size_t>(row)]).select(1, kCaPlace);
+      const auto of_chain = [&, row = b](const torch::Tensor& all) {
+        return all[row].narrow(0, 0, lengths[static_cast<size_t>(row)]);
       };
-      const auto predicted = ca_of(placed);
+      const auto predicted = of_chain(placed), truth = of_chain(batch.field(fields::kBackbone));
       if (!predicted.isfinite().all().item<bool>()) fail_not_a_number();
-      scores.add(backbone_scores(predicted, ca_of(batch.field(fields::kBackbone))));
+      scores.add(backbone_scores(predicted.select(1, kCaPlace), truth.select(1, kCaPlace)));
+      if (const auto precision =
+              long_contact_precision(predicted, truth, of_chain(batch.field(fields::kKnownAtoms)))) {
+        long_contacts += *precision;
+        ++n_long;
+      }
       ++n_chains;
     }
   });
-  const auto sums = torch::tensor({loss, n_chains, scores.lddt, scores.tm_score, scores.rmsd,
-                                   scores.neighbours, scores.bonded, scores.residues, scores.clashing},
-                                  torch::kDouble);
+  const auto sums =
+      torch::tensor({loss, n_chains, scores.lddt, scores.tm_score, scores.rmsd, scores.neighbours,
+                     scores.bonded, scores.residues, scores.clashing, long_contacts, n_long},
+                    torch::kDouble);
   sum_over_processes(options, sums);
   const auto sum = [&](int64_t i) { return sums[i].item<double>(); };
   const double n = sum(1);
-  return {{"loss", sum(0) / n},
-          {"lddt_ca", sum(2) / n},
-          {"tm_score", sum(3) / n},
-          {"rmsd", sum(4) / n},
-          {"bonded", sum(6) / std::max(sum(5), 1.0)},
-          {"clashes", sum(8) / sum(7)},
-          {"chains", n}};
+  Metrics metrics{{"loss", sum(0) / n},
+                  {"lddt_ca", sum(2) / n},
+                  {"tm_score", sum(3) / n},
+                  {"rmsd", sum(4) / n},
+                  {"bonded", sum(6) / std::max(sum(5), 1.0)},
+                  {"clashes", sum(8) / sum(7)},
+                  {"chains", n}};
+  if (sum(10) > 0) metrics["long_contacts"] = sum(9) / sum(10);
+  return metrics;
 }
 
 void validate_structure_prediction(const Experiment& experiment, const Complain& complain) {

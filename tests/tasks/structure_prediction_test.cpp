@@ -1,6 +1,11 @@
 // Models that learn to fold: losses, noise, scores, trainings.
 
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstddef>
+#include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,10 +17,12 @@
 #include "data/structures/backbone_batches.h"
 #include "data/structures/ca_trace.h"
 #include "layers/folding/rigid.h"
+#include "layers/folding/structure_losses.h"
 #include "models/inference_scope.h"
 #include "tasks/structures/backbone_scores.h"
 #include "tasks/structures/flow.h"
 #include "tasks/structures/folded_chain.h"
+#include "tasks/structures/structure_loss.h"
 #include "tasks/task.h"
 #include "tests/support/training.h"
 
@@ -132,14 +139,19 @@ TEST(StructurePrediction, TheLossOfABatchIsThatOfItsRows) {
       sum += small.loss(take_rows(small.batch, b, 1));
     }
     EXPECT_NEAR(sum, small.loss(small.batch), 1e-3 * sum);
-    // Atoms that a file lacks do not count, wherever they are.
-    auto hidden = small.batch;
-    hidden.fields[fields::kKnownAtoms] = hidden.fields[fields::kKnownAtoms].clone();
-    hidden.fields[fields::kKnownAtoms].select(2, 3).zero_();
-    const double without = small.loss(hidden);
-    hidden.fields[fields::kBackbone] = hidden.fields[fields::kBackbone].clone();
-    hidden.fields[fields::kBackbone].select(2, 3).add_(30);
-    EXPECT_NEAR(small.loss(hidden), without, 1e-4 * without);
+    // Atoms that a file lacks do not count, wherever they are: some N, which frames need, and all O.
+    for (const int64_t atom : {0, 3}) {
+      const int64_t first = atom == 0 ? 3 : 0;
+      auto hidden = small.batch;
+      auto& known = hidden.fields[fields::kKnownAtoms];
+      known = known.clone();
+      known.select(2, atom).narrow(1, first, known.size(1) - first).zero_();
+      const double without = small.loss(hidden);
+      auto& places = hidden.fields[fields::kBackbone];
+      places = places.clone();
+      places.select(2, atom).narrow(1, first, known.size(1) - first).add_(torch::tensor({30, -7, 4}));
+      EXPECT_NEAR(small.loss(hidden), without, 1e-4 * without) << atom;
+    }
   }
 }
 
@@ -172,6 +184,77 @@ TEST(Flow, PointsAreOnTheWayFromNoiseToTheTurnedChain) {
   EXPECT_LT(drawn.times.max().item<double>(), 1);
   EXPECT_NEAR(drawn.noise.mean().item<double>(), 0, 0.02);
   EXPECT_NEAR(drawn.noise.std().item<double>(), 1, 0.02);
+}
+
+/// The loss of single chains of a flow with these weights, and their times.
+struct FlowLosses {
+  torch::Tensor losses, times;
+
+  static FlowLosses of(const SmallTask& small, const FlowLossConfig& config, uint64_t seed) {
+    const torch::NoGradGuard no_grad;
+    const StructureLoss objective(config, {});
+    FlowLosses result{torch::empty({small.batch.n_rows()}, torch::kDouble), {}};
+    std::vector<torch::Tensor> times;
+    for (int64_t b = 0; b < small.batch.n_rows(); ++b) {
+      const auto row = take_rows(small.batch, b, 1);
+      const RowScope rows(b);
+      {
+        const RandomScope random({seed});
+        result.losses[b] = objective.loss(*small.model, row).item<double>();
+      }
+      const RandomScope random({seed});
+      times.push_back(flow_points(row, draw_row_seed()).times);
+    }
+    result.times = torch::cat(times).to(torch::kDouble);
+    return result;
+  }
+};
+
+TEST(Flow, TheLateWeightOfLddtBeginsInTheMiddle) {
+  const SmallTask small(kFlow);
+  int n_early = 0, n_late = 0;
+  for (uint64_t seed = 0; seed < 12; ++seed) {
+    const auto none = FlowLosses::of(small, {.lddt = 0}, seed), one = FlowLosses::of(small, {}, seed),
+               late = FlowLosses::of(small, {.lddt = 0, .late_lddt = 8}, seed);
+    const auto lddt = one.losses - none.losses;
+    const auto weights = 8 * (one.times - 0.5).clamp_min(0);
+    EXPECT_TRUE(torch::allclose(late.losses - none.losses, weights * lddt, 0, 1e-3)) << seed;
+    n_early += one.times.lt(0.5).sum().item<int>();
+    n_late += one.times.gt(0.5).sum().item<int>();
+  }
+  EXPECT_GT(n_early, 1);
+  EXPECT_GT(n_late, 1);
+}
+
+// Near time 1 what is left to go is nearly nothing, and would divide any error of the alignment.
+TEST(Flow, TheAlignmentCountsWithALimit) {
+  const SmallTask small(kFlow);
+  const torch::NoGradGuard no_grad;
+  auto& flow = *flow_of(*small.model);
+  int n_last = 0;
+  for (uint64_t seed = 0; seed < 40; ++seed) {
+    const auto found = FlowLosses::of(small, {.lddt = 0}, seed);
+    for (int64_t b = 0; b < small.batch.n_rows(); ++b) {
+      const double time = found.times[b].item<double>(), left = 1 - time;
+      if (left > 0.05 && seed > 0) continue;
+      n_last += left < 0.05 ? 1 : 0;
+      const auto row = take_rows(small.batch, b, 1);
+      const RowScope rows(b);
+      const RandomScope random({seed});
+      const auto points = flow_points(row, draw_row_seed());
+      const auto velocities = flow.velocities(row.input, points.places, points.times);
+      const auto known = row.field(fields::kKnownAtoms);
+      const auto flat = [](const torch::Tensor& places) { return places.flatten(1, 2); };
+      const auto laid =
+          aligned_onto(flat(points.truth), flat(points.places + left * velocities), known.flatten(1));
+      const auto wanted =
+          points.truth - points.noise + (laid.view_as(points.truth) - points.truth) / std::max(left, 0.05);
+      const auto squares = (velocities - wanted).square().mean(-1);
+      const double expected = ((squares * known).sum() / known.sum()).item<double>();
+      EXPECT_NEAR(found.losses[b].item<double>(), expected, 1e-3 * expected) << "at time " << time;
+    }
+  }
+  EXPECT_GT(n_last, 2);
 }
 
 TEST(Flow, AChainFoldsAsWithoutOthers) {
@@ -209,6 +292,68 @@ TEST(BackboneScores, OfTheTruthOfNoiseAndOfAHeap) {
   auto touching = truth.clone();
   touching[20] = touching[2] + 1;
   EXPECT_EQ(backbone_scores(touching, truth).clashing, 2);
+  // The next but one residue may be near.
+  auto line = torch::zeros({9, 3}, torch::kDouble);
+  line.select(1, 0).copy_(3.8 * torch::arange(9, torch::kDouble));
+  const auto straight = line.clone();
+  line[4] = straight[2] + torch::tensor({0, 2, 0}, torch::kDouble);
+  EXPECT_EQ(backbone_scores(line, straight).clashing, 0);
+  line[5] = line[4];
+  EXPECT_EQ(backbone_scores(line, straight).clashing, 2) << "the third one and the sixth";
+}
+
+/// CB as four atoms around CA hold it, of N, CA and C (3) each.
+std::array<double, 3> cb_of(const torch::Tensor& n, const torch::Tensor& ca, const torch::Tensor& c) {
+  const auto b = ca - n, d = c - ca;
+  const auto cb = -0.58273431 * torch::cross(b, d, 0) + 0.56802827 * b - 0.54067466 * d + ca;
+  return {cb[0].item<double>(), cb[1].item<double>(), cb[2].item<double>()};
+}
+
+/// As long_contact_precision() says, pair by pair.
+double written_out_precision(const torch::Tensor& predicted, const torch::Tensor& truth,
+                             const std::vector<int64_t>& without) {
+  const auto L = truth.size(0);
+  const auto distance = [](const torch::Tensor& all, int64_t i, int64_t j) {
+    const auto from = cb_of(all[i][0], all[i][1], all[i][2]), to = cb_of(all[j][0], all[j][1], all[j][2]);
+    return std::hypot(from[0] - to[0], from[1] - to[1], from[2] - to[2]);
+  };
+  std::vector<std::pair<double, bool>> pairs;
+  for (int64_t i = 0; i < L; ++i) {
+    for (int64_t j = i + 24; j < L; ++j) {
+      if (std::ranges::count(without, i) + std::ranges::count(without, j) > 0) continue;
+      pairs.emplace_back(distance(predicted, i, j), distance(truth, i, j) < 8);
+    }
+  }
+  std::ranges::sort(pairs);
+  const auto n = static_cast<size_t>(L / 5);
+  return static_cast<double>(std::count_if(pairs.begin(), pairs.begin() + static_cast<std::ptrdiff_t>(n),
+                                           [](const auto& pair) { return pair.second; })) /
+         static_cast<double>(n);
+}
+
+TEST(BackboneScores, LongContactsAreThoseOfAWrittenOutComputation) {
+  // Heaps of residues that look in all directions, of which some touch.
+  torch::manual_seed(2);
+  const auto heap = [](int64_t length) {
+    return 9 * torch::randn({length, 1, 3}, torch::kDouble) + torch::randn({length, 4, 3}, torch::kDouble);
+  };
+  for (const int64_t length : {60, 41}) {
+    const auto truth = heap(length), predicted = truth + 2 * torch::randn({length, 1, 3}, torch::kDouble);
+    auto known = torch::ones({length, 4});
+    const auto expected = written_out_precision(predicted, truth, {});
+    EXPECT_GT(expected, 0);
+    EXPECT_LT(expected, 1);
+    EXPECT_NEAR(*long_contact_precision(predicted, truth, known), expected, 1e-12);
+    known[3][0] = known[35][2] = 0;
+    EXPECT_NEAR(*long_contact_precision(predicted, truth, known),
+                written_out_precision(predicted, truth, {3, 35}), 1e-12);
+    known[3][0] = known[35][2] = 1;
+    known.select(1, 3).zero_();  // O is not needed
+    EXPECT_NEAR(*long_contact_precision(predicted, truth, known), expected, 1e-12);
+  }
+  const auto shortest = heap(25), too_short = heap(24);
+  EXPECT_TRUE(long_contact_precision(shortest, shortest, torch::ones({25, 4})));
+  EXPECT_FALSE(long_contact_precision(too_short, too_short, torch::ones({24, 4})));
 }
 
 TEST(StructurePrediction, AnEvaluationIsTheSameInOtherBatches) {
