@@ -7,16 +7,20 @@
       --jobs N                       so many mistakes at once
       --build DIR                    (default build/release)
 
-The report has a line for each mistake: its number, whether the tests noticed it, which of them did, and where it is.
+The tests run once without a mistake, and must pass. With a mistake, a program that takes much longer than without one has
+noticed it. The report has a line for each mistake: its number, whether the tests noticed it, which of them did, and where it is.
 """
 
 import argparse
 import concurrent.futures
 import os
 import pathlib
+import re
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "planted"))
@@ -42,7 +46,7 @@ PROGRAMS = {
 def planted_text(number, mistake):
     right, wrong = mistake.right, mistake.wrong
     if right.endswith((";", "}")):
-        return f"if (zoo::planted({number})) {{ {wrong} }} else {{ {right} }}"
+        return f"{{ if (zoo::planted({number})) {{ {wrong} }} else {{ {right} }} }}"
     return f"(zoo::planted({number}) ? ({wrong}) : ({right}))"
 
 
@@ -50,11 +54,14 @@ def plant():
     changed = subprocess.run(["git", "status", "--porcelain"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     if changed:
         sys.exit("plant: the checkout has changes; commit them, or plant in a clean clone")
+    outdated = [n for n, m in enumerate(MISTAKES) if (ROOT / m.file).read_text().count(m.right) != 1]
+    for number in outdated:
+        print(f"plant: {MISTAKES[number].file} has not exactly one '{MISTAKES[number].right}': correct mistake {number}")
+    if outdated:
+        sys.exit(1)
     for number, mistake in enumerate(MISTAKES):
         path = ROOT / mistake.file
         text = path.read_text()
-        if text.count(mistake.right) != 1:
-            sys.exit(f"plant: {mistake.file} has not exactly one '{mistake.right}': correct mistake {number}")
         text = text.replace(mistake.right, planted_text(number, mistake))
         header = '#include "tests/planted/planted.h"\n'
         path.write_text(text if text.startswith(header) else header + text)
@@ -73,27 +80,71 @@ def commands_of(mistake, stage, build):
         yield label, ["ctest", "--test-dir", str(build), "-L", f"^{label}$", "-LE", "^long$", "--stop-on-failure", "-j", "1"]
 
 
-def noticed_by(number, stage, build):
-    """What notices the mistake; None: nothing does."""
-    with tempfile.TemporaryDirectory() as own:
-        environment = dict(os.environ, ZOO_MISTAKE=str(number), OMP_NUM_THREADS="1", TMPDIR=own)
+def ended(command, environment, limit):
+    """The status of a program and what it wrote; None and nothing: it was stopped at the limit, in seconds."""
+    with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          errors="replace", start_new_session=True) as program:
+        try:
+            output, _ = program.communicate(timeout=limit)
+            return program.returncode, output
+        except subprocess.TimeoutExpired:
+            os.killpg(program.pid, signal.SIGKILL)
+            return None, ""
+
+
+def first_failure(command, environment, limit):
+    """What failed; None: nothing did."""
+    status, output = ended(command, environment, limit)
+    if status == 0:
+        return None
+    if status is None:
+        return f"did not end within {limit:.0f} s"
+    failed = re.search(r"^\[  FAILED  \] .*|^ *\d+/\d+ Test .*\*\*\*.*", output, re.MULTILINE)
+    return failed.group().strip() if failed else f"ended with {status}"
+
+
+def environment_of(folder, number=None):
+    environment = dict(os.environ, OMP_NUM_THREADS="1", TMPDIR=folder)
+    environment.pop("ZOO_MISTAKE", None)
+    return environment if number is None else dict(environment, ZOO_MISTAKE=str(number))
+
+
+def limits_without_mistakes(numbers, stage, build, jobs):
+    """The most seconds that each program may take: its tests wait for what a mistake keeps from happening, a minute each."""
+    limits = {}
+    for number in numbers:
         for name, command in commands_of(MISTAKES[number], stage, build):
-            try:
-                done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, errors="replace", timeout=3000)
-            except subprocess.TimeoutExpired:
-                return f"{name}: did not end"
-            if done.returncode != 0:
-                failed = [line for line in done.stdout.splitlines() if line.startswith("[  FAILED  ]") or "***" in line]
-                return f"{name}: {failed[0].strip()[:120] if failed else 'ended with ' + str(done.returncode)}"
+            if name in limits:
+                continue
+            begin = time.monotonic()
+            with tempfile.TemporaryDirectory() as folder:
+                if failed := first_failure(command, environment_of(folder), None):
+                    sys.exit(f"plant: without a mistake, {name}: {failed}")
+            limits[name] = 60 + 3 * jobs * (time.monotonic() - begin)
+    return limits
+
+
+def noticed_by(number, stage, build, limits):
+    """What notices the mistake; None: nothing does."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, command in commands_of(MISTAKES[number], stage, build):
+            if failed := first_failure(command, environment_of(folder, number), limits[name]):
+                return f"{name}: {failed}"
     return None
 
 
+def shortened(line):
+    most = 200
+    return line if len(line) <= most else line[: most - 1] + "…"
+
+
 def run(numbers, stage, jobs, build):
+    limits = limits_without_mistakes(numbers, stage, build, jobs)
     escaped = []
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        for number, by in zip(numbers, pool.map(lambda n: noticed_by(n, stage, build), numbers)):
+        for number, by in zip(numbers, pool.map(lambda n: noticed_by(n, stage, build, limits), numbers)):
             mistake = MISTAKES[number]
-            print(f"{number:3}  {by or 'NOT NOTICED'}  {mistake.file}: {mistake.wrong}", flush=True)
+            print(shortened(f"{number:3}  {by or 'NOT NOTICED'}  {mistake.file}: {mistake.wrong}"), flush=True)
             if not by:
                 escaped.append(number)
     print(f"{len(numbers) - len(escaped)} of {len(numbers)} were noticed; escaped: {escaped}")

@@ -2,6 +2,8 @@
 
 #include "data/structures/backbones.h"
 
+#include <set>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/types.h>
@@ -116,6 +118,7 @@ TEST(BackboneBatches, AreCroppedAtPlacesThatTheEpochChooses) {
   };
   const auto source = make();
   bool moves = false;
+  std::set<int64_t> places;
   for (int64_t epoch = 0; epoch < 4; ++epoch) {
     const auto batch = source->batch(epoch, 0), again = make()->batch(epoch, 0);
     ASSERT_EQ(batch.n_rows(), 6);
@@ -140,6 +143,7 @@ TEST(BackboneBatches, AreCroppedAtPlacesThatTheEpochChooses) {
             torch::allclose(row.narrow(0, 0, n), part - shift, 0, 1e-4)) {
           found = true;
           moves = moves || first > 0;
+          if (numbers[b].item<int64_t>() == 0) places.insert(first);
         }
       }
       EXPECT_TRUE(found);
@@ -149,6 +153,22 @@ TEST(BackboneBatches, AreCroppedAtPlacesThatTheEpochChooses) {
     }
   }
   EXPECT_TRUE(moves);
+  EXPECT_GT(places.size(), 1U) << "other epochs choose other places";
+}
+
+TEST(BackboneBatches, AtomsThatAreNotKnownAreInTheMiddle) {
+  auto chain = backbones_of(backbone_structure("AVAGVV"), "x").front();
+  chain.known[2][3] = false;
+  chain.positions[2][3].zero_();
+  const auto source =
+      backbone_batches(std::make_shared<const std::vector<Backbone>>(std::vector<Backbone>{chain}),
+                       {.batches = BatchOptions(), .max_residues = 9});
+  const auto batch = source->batch(0, 0);
+  const auto places = batch.field(fields::kBackbone)[0];
+  EXPECT_EQ(batch.field(fields::kKnownAtoms)[0][2][3].item<float>(), 0);
+  EXPECT_EQ(places[2][3].abs().max().item<float>(), 0);
+  EXPECT_GT(places[2][2].abs().max().item<float>(), 0);
+  EXPECT_LT(places.select(1, kCaPlace).mean(0).abs().max().item<float>(), 1e-4);
 }
 
 TEST(BackboneBatches, OfEvaluationsHaveWholeChainsInOrder) {

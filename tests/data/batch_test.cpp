@@ -536,6 +536,24 @@ TEST(Bucketing, BatchTokensBoundsThePaddedSize) {
   EXPECT_EQ(source->n_batches(0), 20);
 }
 
+// A long sequence makes only its own batch small.
+TEST(Bucketing, ABatchHasAsManyRowsAsFit) {
+  const std::vector<int64_t> lengths = {9, 2, 2, 2, 2, 2, 2};
+  const auto plan = plan_epoch(lengths, {.batch_size = 1, .batch_tokens = 10, .order = Order::sequential}, 0);
+  EXPECT_THAT(plan.cuts, ElementsAre(0, 1, 6, 7));
+}
+
+TEST(TakeRows, CountsPositionsFromItsFirstRow) {
+  Batch batch;
+  batch.input.ids = torch::arange(12).view({3, 4});
+  batch.positions = torch::tensor({0, 5, 6, 11});
+  batch.targets = torch::tensor({20, 21, 22, 23});
+  const auto part = take_rows(batch, 1, 2);
+  EXPECT_THAT(values(part.positions), ElementsAre(1, 2, 7));
+  EXPECT_THAT(values(part.targets), ElementsAre(21, 22, 23));
+  EXPECT_EQ(part.first_row, 1);
+}
+
 TEST(LastBatch, IsLeftOutWhenShuffledUnlessItIsTheOnlyOne) {
   const auto make = [](int64_t rows, Order order, Bucketing bucketing) {
     return classification_batches(

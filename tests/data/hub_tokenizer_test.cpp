@@ -79,6 +79,16 @@ TEST(HubTokenizer, MergesAndFindsSpecialTokens) {
   EXPECT_THAT(tokenizer->frame()->before, IsEmpty());
 }
 
+// Of equal pairs the first one is merged.
+TEST(HubTokenizer, MergesFromTheLeft) {
+  auto document = byte_level();
+  document["model"]["vocab"]["aa"] = 260;
+  document["model"]["merges"].push_back("a a");
+  const auto tokenizer = tokenizer_of(document);
+  EXPECT_THAT(tokenizer->encode("aaa"), ElementsAre(260, 'a' + 1));
+  EXPECT_THAT(tokenizer->encode("aaaaa"), ElementsAre(260, 260, 'a' + 1));
+}
+
 // As Llama 3 and tiktoken have it: a piece that is a token is found, whatever the merges lead to.
 TEST(HubTokenizer, IgnoresMergesForPiecesThatAreTokens) {
   auto document = byte_level();
@@ -313,6 +323,23 @@ TEST(HubTokenizer, SaysWhereTokensStand) {
   // Both bytes of a character stand where it stands.
   EXPECT_THAT(tokenizer->encode_with_places("é"),
               ElementsAre(::testing::Field(&PlacedToken::end, 1), ::testing::Field(&PlacedToken::end, 1)));
+}
+
+TEST(HubTokenizer, AnUnknownTokenStandsForAllUnknownCharacters) {
+  const auto places = [](bool is_fused) {
+    const Json document = {
+        {"added_tokens", {{{"id", 0}, {"content", "<unk>"}, {"special", true}, {"normalized", false}}}},
+        {"decoder", {{"type", "Fuse"}}},
+        {"model",
+         {{"type", "BPE"},
+          {"vocab", {{"<unk>", 0}, {"a", 1}, {"b", 2}}},
+          {"merges", Json::array()},
+          {"unk_token", "<unk>"},
+          {"fuse_unk", is_fused}}}};
+    return tokenizer_of(document)->encode_with_places("axyzb");
+  };
+  EXPECT_EQ(places(true), (std::vector<PlacedToken>{{1, 0, 1}, {0, 1, 4}, {2, 4, 5}}));
+  EXPECT_EQ(places(false), (std::vector<PlacedToken>{{1, 0, 1}, {0, 1, 2}, {0, 2, 3}, {0, 3, 4}, {2, 4, 5}}));
 }
 
 // A hundred small parts could make a text of any length.

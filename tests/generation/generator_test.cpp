@@ -585,6 +585,21 @@ TEST(Generator, BadWordsAndEarlyEndsAreNotSaid) {
   }
 }
 
+// Both alternatives begin alike: the first token must not lead to one that cannot be written.
+TEST(Generator, SuppressedTokensLeaveAFormAWay) {
+  const auto tokenizer = letters();
+  const auto model = text_model(small_config(Architecture::decoder), *tokenizer);
+  const Generator generator(*model, *tokenizer);
+  const auto a = tokenizer->encode("a").front(), d = tokenizer->encode("d").front();
+  GenerationConfig options{.max_new_tokens = 12, .temperature = 0};
+  options.sequence_biases = {{.tokens = {a}, .bias = 50}};
+  options.suppress_tokens = {d};
+  options.regex = "ad|bc";
+  EXPECT_EQ(generator.generate(std::vector<std::string>{"ab"}, options)[0].outputs[0].text, "bc");
+  options.suppress_tokens = {};
+  EXPECT_EQ(generator.generate(std::vector<std::string>{"ab"}, options)[0].outputs[0].text, "ad");
+}
+
 // A decoder's prompt counts for lengths and leaves a place for a forced first token only if it is one token;
 // of a model that answers, the first token that its decoder reads counts. A batch has both kinds of prompts.
 TEST(Generator, CountsLengthsAsTransformersDoes) {

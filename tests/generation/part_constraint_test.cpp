@@ -99,7 +99,16 @@ TEST_F(PartsOfAnOutput, MayBeginAtTheStartOnlyAndBeTheEnd) {
   EXPECT_EQ(after(form, {0, 1}), "a b");
   EXPECT_EQ(after(form, {7, 0, 1}), "a b");
   EXPECT_EQ(after(form, {2, 0, 1}), "all");
+  EXPECT_EQ(after(form, {2, 0, 8}), "all") << "also what begins with the end of a mark";
   EXPECT_EQ(after(form, {0, 1, 2, 6}), ".");
+}
+
+TEST_F(PartsOfAnOutput, AMarkWithinAPartBeginsNoOther) {
+  const PartForm form{
+      .mark = "<t>", .texts = [] { return parse_regular_expression("<t>(a<t>!|!b)"); }, .name = "marks"};
+  EXPECT_EQ(after(form, {0, 1, 2, 0, 1}), "!");
+  EXPECT_EQ(after(form, {0, 1, 2, 0, 1, 6}), "all");
+  EXPECT_EQ(after(form, {0, 1, 2, 0, 1, 6, 0, 1, 6}), "b");
 }
 
 TEST_F(PartsOfAnOutput, BeginAtOnceWithoutAMark) {

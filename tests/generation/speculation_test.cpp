@@ -95,6 +95,18 @@ TEST(Speculation, TokensOfTheModelItselfAreAllAccepted) {
   EXPECT_EQ(output.n_accepted, 16);
 }
 
+TEST(Speculation, TokensBehindAnEndAreNotAccepted) {
+  BigramModel cycle(torch::eye(9).roll(1, 1) * 5.0);
+  const auto asked = requests({{5}}, {.max_new_tokens = 40, .ends = {8}});
+  const auto output =
+      written(cycle, with_proposals(
+                         asked, [&] { return std::make_unique<DraftModel>(cycle, torch::kCPU, greedy()); }))
+          .front();
+  EXPECT_THAT(output.ids, ElementsAre(6, 7, 8));
+  EXPECT_EQ(output.n_proposed, 4);
+  EXPECT_EQ(output.n_accepted, 2);
+}
+
 TEST(Speculation, RefusedTokensAreTakenBack) {
   /// Proposes tokens that are always wrong in the second place.
   struct Liar final : Proposer {

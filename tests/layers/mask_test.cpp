@@ -92,7 +92,7 @@ TEST(Mask, CombinationShowsWhatBothShow) {
   constexpr int64_t kQueries = 4, kKeys = 6;
   const auto pattern = torch::rand({3, kQueries, kKeys}).lt(0.7);
   const auto a = torch::tensor({6, 6, 3}), b = torch::tensor({4, 6, 6});   // lengths
-  const auto c = torch::tensor({0, 5, 5}), d = torch::tensor({1, 4, -1});  // offsets
+  const auto c = torch::tensor({5, 1, 5}), d = torch::tensor({2, 4, -1});  // offsets
   const auto mask = Mask::causal() & Mask::lengths(a) & Mask::causal(c) & Mask::keep(pattern) &
                     Mask::lengths(b) & Mask::causal(d);
   auto expected = torch::zeros({3, kQueries, kKeys}, torch::kBool);

@@ -106,13 +106,17 @@ TEST(Residual, HasTheNormsOfItsPlacement) {
 TEST(Residual, DropsSubLayerOutputsOnlyInTraining) {
   torch::manual_seed(4);
   for (const auto placement : kPlacements) {
-    Residual residual(ResidualOptions(NormOptions(kModuleWidth), {"f"}).placement(placement).dropout(0.5));
-    const auto x = torch::randn({2, 5, kModuleWidth});
-    const auto f = [](const torch::Tensor& h) { return torch::sin(h); };
-    EXPECT_FALSE(torch::equal(residual(x, {f}), residual(x, {f})));
-    residual->eval();
-    EXPECT_TRUE(torch::equal(residual(x, {f}), residual(x, {f})));
-    EXPECT_EQ(residual(x, {f}).sizes(), x.sizes());
+    const auto options = ResidualOptions(NormOptions(kModuleWidth), {"f"}).placement(placement);
+    for (const auto& dropping :
+         {ResidualOptions(options).dropout(0.5), ResidualOptions(options).stochastic_depth(0.5)}) {
+      Residual residual(dropping);
+      const auto x = torch::randn({20, 5, kModuleWidth});
+      const auto f = [](const torch::Tensor& h) { return torch::sin(h); };
+      EXPECT_FALSE(torch::equal(residual(x, {f}), residual(x, {f})));
+      residual->eval();
+      EXPECT_TRUE(torch::equal(residual(x, {f}), residual(x, {f})));
+      EXPECT_EQ(residual(x, {f}).sizes(), x.sizes());
+    }
   }
 }
 

@@ -186,6 +186,19 @@ TEST(Rotary, ScoresDependOnTheDistanceAlone) {
   }
 }
 
+// "NTK-aware" scaling: the first pair turns as before, the last one slower by the factor, as with linear
+// scaling.
+TEST(Rotary, ScalingByThetaSlowsTheLastPairByTheFactor) {
+  constexpr double factor = 3;
+  for (const int64_t width : {16, 8}) {
+    const auto options = RotaryOptions(16).width(width);
+    const auto rates = rotary_rates(options);
+    const auto scaled = rotary_rates(RotaryOptions(options).scaling(RotaryScaling::ntk).factor(factor));
+    EXPECT_FLOAT_EQ(scaled[0].item<float>(), rates[0].item<float>());
+    EXPECT_FLOAT_EQ(scaled[-1].item<float>(), (rates[-1] / factor).item<float>());
+  }
+}
+
 TEST(Rotary, RowsCountFromWhatTheyHaveRead) {
   Rotary rotary(RotaryOptions(8));
   const auto x = torch::randn({2, 3, 5, 8});
@@ -228,6 +241,17 @@ TEST(Alibi, FallsWithTheDistance) {
   EXPECT_FLOAT_EQ(bias[0][0][3][1].item<float>(), -0.5F * 2);  // slopes 1/2, 1/4, … for 8 heads
   EXPECT_FLOAT_EQ(bias[0][7][3][0].item<float>(), -3.0F / 256);
   EXPECT_EQ(bias.diagonal(0, 2, 3).abs().max().item<float>(), 0);
+}
+
+// Of a number of heads that is no power of two: the slopes of the next smaller one, then every other slope of
+// twice as many.
+TEST(Alibi, MoreHeadsHaveSlopesBetween) {
+  const auto eight = alibi_slopes(8), sixteen = alibi_slopes(16);
+  const auto slopes = alibi_slopes(12);
+  ASSERT_EQ(slopes.size(0), 12);
+  EXPECT_TRUE(torch::equal(slopes.narrow(0, 0, 8), eight));
+  for (int64_t i = 0; i < 4; ++i)
+    EXPECT_FLOAT_EQ(slopes[8 + i].item<float>(), sixteen[2 * i].item<float>()) << i;
 }
 
 // A block of new queries over a cache gets the last rows of the whole sequence's bias.

@@ -12,6 +12,7 @@
 #include "models/embedder.h"
 #include "models/embedders/patch_embedder.h"
 #include "models/families/families.h"
+#include "models/heads.h"
 #include "models/mixers/mixers.h"
 #include "tests/support/small_models.h"
 
@@ -66,6 +67,19 @@ TEST(DropoutPlaces, VectorsOfTokens) {
 }
 
 // With values of 1 in every row, an attention gives back 1 but for the weights that it drops.
+TEST(DropoutPlaces, WhatAClassifierReads) {
+  auto config = small_config(Architecture::encoder);
+  config.dropout = kRate;
+  for (const auto kind : {HeadKind::classification, HeadKind::token_classification}) {
+    ModelHead head(config, ModelPurpose{.head = kind, .vocab_size = kVocabulary, .n_classes = 3},
+                   TokenEmbedding(nullptr));
+    const auto hidden = torch::randn({40, kWidth});
+    const auto read = [&] { return head->prepare(hidden); };
+    expect_dropped(in_mode(*head, true, read), in_mode(*head, false, read));
+    EXPECT_TRUE(torch::equal(in_mode(*head, false, read), in_mode(*head, false, read)));
+  }
+}
+
 TEST(DropoutPlaces, WeightsOfCrossAttention) {
   auto config = small_config(Architecture::encoder_decoder);
   config.attention_dropout = kRate;

@@ -75,6 +75,8 @@ TEST(ForwardPass, LayersWithAWindowKeepTheirPositionsUnscaled) {
   const std::string scaled = "rotary: {local_theta: 500, scaling: linear, factor: 4}",
                     plain = "rotary: {local_theta: 500}";
   EXPECT_TRUE(torch::equal(hidden(scaled + window), hidden(plain + window)));
+  const std::string yarn = "rotary: {local_theta: 500, scaling: yarn, factor: 4, attention_factor: 2}";
+  EXPECT_TRUE(torch::equal(hidden(yarn + window), hidden(plain + window)));
   EXPECT_FALSE(close(hidden("rotary: {scaling: linear, factor: 4}"), hidden("norm: layer_norm")));
 }
 

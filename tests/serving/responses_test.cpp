@@ -1,5 +1,6 @@
 // /v1/responses: what is answered, streamed, kept and forgotten.
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
@@ -72,6 +73,23 @@ TEST_F(Responses, SayThatTheyAreCut) {
   const auto cut = answer({{"max_output_tokens", 3}});
   EXPECT_EQ(cut["status"], "incomplete");
   EXPECT_EQ(cut["incomplete_details"]["reason"], "max_output_tokens");
+}
+
+TEST_F(Responses, SayThatTheirTimeIsOver) {
+  Service hasty({.models = {{.id = "writer", .path = runs_->dir() / "writer"}},
+                 .limits = {.most_time = std::chrono::seconds(0)}});
+  const testing::ApiServer server(hasty);
+  const auto cut = HttpClient(server.port()).post("/v1/responses", asked({})).json();
+  EXPECT_EQ(cut["status"], "incomplete");
+  EXPECT_EQ(cut["incomplete_details"]["reason"], "max_output_tokens");
+}
+
+// One token comes from the last position.
+TEST_F(Responses, FollowAnInputThatFillsTheModel) {
+  const auto full = answer({{"input", std::string(254, 'a')}, {"max_output_tokens", nullptr}});
+  EXPECT_EQ(full["usage"]["input_tokens"], 256);
+  EXPECT_EQ(full["usage"]["output_tokens"], 1);
+  EXPECT_EQ(respond({{"input", std::string(255, 'a')}}).status, 400);
 }
 
 TEST_F(Responses, GoOnFromEarlierOnes) {

@@ -74,6 +74,11 @@ TEST_F(Services, ADraftProposesTokensAndChangesNoGreedyOutput) {
   request.options.prompt_lookup = 2;
   EXPECT_THAT(message_of<UsageError>([&] { drafting.complete("writer", request); }),
               HasSubstr("prompt_lookup contradicts the draft model"));
+  const auto looker = runs_.looker();
+  const Service looking({.models = {{.id = "looker", .path = looker}}}),
+      both({.models = {{.id = "looker", .path = looker, .draft = path}}});
+  EXPECT_EQ(looking.models()[0].card.generation.prompt_lookup, 4);
+  EXPECT_EQ(both.models()[0].card.generation.prompt_lookup, 0) << "tokens are proposed in one way";
   const auto other = [&](const std::filesystem::path& model, const std::filesystem::path& draft) {
     return message_of<UsageError>([&] { ServedModel({.id = "other", .path = model, .draft = draft}); });
   };

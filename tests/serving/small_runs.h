@@ -58,6 +58,11 @@ class SmallRuns {
   std::filesystem::path writer(const std::string& name = "writer") const {
     return add(name, "language_modeling", "text.txt", "decoder, position: rotary", "{type: hub, path: hub}");
   }
+  /// A writer that proposes tokens of its prompt.
+  std::filesystem::path looker() const {
+    return add("looker", "language_modeling", "text.txt", "decoder, position: rotary",
+               "{type: hub, path: hub}", 256, "generation: {prompt_lookup: 4}\n");
+  }
   /// A writer whose answers may be very long.
   std::filesystem::path talker() const {
     return add("talker", "language_modeling", "text.txt", "decoder, position: rotary",
@@ -122,7 +127,7 @@ class SmallRuns {
                "heard/recordings.tsv, audio: {sample_rate: 8000, n_mels: 12, n_fft: 200, hop: 80, "
                "max_seconds: 2, padding: longest}",
                "{type: whisper, max_frames: 200}", "{type: hub, path: scribe-hub}", 256,
-               "{start_tokens: [98], max_new_tokens: 12}");
+               "generation: {start_tokens: [98], max_new_tokens: 12}\n");
   }
 
  private:
@@ -157,15 +162,14 @@ class SmallRuns {
   /// Its weights are large and untied, so that its outputs depend on everything that it reads.
   std::filesystem::path add(const std::string& name, const std::string& task, const std::string& train,
                             const std::string& architecture, const std::string& tokenizer,
-                            int64_t max_positions = 256, const std::string& generation = "{}") const {
+                            int64_t max_positions = 256, const std::string& more = "") const {
     const ScopedEnvironment data("ZOO_DATA", dir_.path().string());
     const auto file =
         dir_.write(name + ".yaml",
                    fmt::format("task: {}\ndata: {{train: {}, sequence_length: 32, tokenizer: {}}}\n"
                                "model: {{architecture: {}, d_model: 24, n_layers: 2, n_heads: 2, d_ff: 48, "
-                               "max_positions: {}, init_std: 0.6, tie_embeddings: false}}\n"
-                               "generation: {}\n",
-                               task, train, tokenizer, architecture, max_positions, generation));
+                               "max_positions: {}, init_std: 0.6, tie_embeddings: false}}\n{}",
+                               task, train, tokenizer, architecture, max_positions, more));
     const auto experiment = load_experiment(file);
     const auto opened = task_with_vocabulary(experiment, {});
     torch::manual_seed(7);

@@ -301,6 +301,44 @@ TEST_F(ToolsOfTheApi, AnAnswerWithoutACallIsFree) {
   EXPECT_EQ(odd["message"]["tool_calls"][0]["function"], Json({{"name", "f"}, {"arguments", "{}"}}));
 }
 
+// Behind a call that has a form nothing may follow: an output that goes on behind its end has none.
+TEST_F(ToolsOfTheApi, AnOutputWithoutAnEndGoesOnBehindACall) {
+  const Json only_one{{"type", "object"},
+                      {"properties", {{"a", {{"enum", {1}}}}}},
+                      {"required", {"a"}},
+                      {"additionalProperties", false}};
+  const auto endless = chat({{"model", "list"},
+                             {"ignore_eos", true},
+                             {"parallel_tool_calls", false},
+                             {"max_tokens", 100},
+                             {"logit_bias", {{"98", 100}}},
+                             {"tools", {tool("f", only_one)}}});
+  ASSERT_EQ(endless.status, 200) << endless.body;
+  EXPECT_EQ(endless.json()["usage"]["completion_tokens"], 100);
+}
+
+TEST_F(ToolsOfTheApi, ResponsesReadCallsAsChatsDo) {
+  const Json call{
+      {"id", "call-1"}, {"type", "function"}, {"function", {{"name", "add"}, {"arguments", R"({"a":1})"}}}};
+  const Json talk{{{"role", "user"}, {"content", "Hi"}},
+                  {{"role", "assistant"}, {"content", ""}, {"tool_calls", {call}}},
+                  {{"role", "tool"}, {"tool_call_id", "call-1"}, {"name", "add"}, {"content", "3"}}};
+  const Json items{
+      {{"role", "user"}, {"content", "Hi"}},
+      {{"type", "function_call"}, {"call_id", "call-1"}, {"name", "add"}, {"arguments", R"({"a":1})"}},
+      {{"type", "function_call_output"}, {"call_id", "call-1"}, {"output", "3"}}};
+  HttpClient client(server_.port());
+  const auto chat = client.post("/v1/chat/completions",
+                                {{"model", "caller"}, {"messages", talk}, {"max_tokens", 8}, {"seed", 3}});
+  const auto response = client.post(
+      "/v1/responses", {{"model", "caller"}, {"input", items}, {"max_output_tokens", 8}, {"seed", 3}});
+  ASSERT_EQ(chat.status, 200) << chat.body;
+  ASSERT_EQ(response.status, 200) << response.body;
+  EXPECT_EQ(response.json()["usage"]["input_tokens"], chat.json()["usage"]["prompt_tokens"]);
+  EXPECT_EQ(response.json()["output"][0]["content"][0]["text"],
+            chat.json()["choices"][0]["message"]["content"]);
+}
+
 TEST_F(ToolsOfTheApi, AModelWithTokensForGapsReadsASuffix) {
   HttpClient client(server_.port());
   auto ids = Json::array();

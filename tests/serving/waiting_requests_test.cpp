@@ -58,6 +58,14 @@ class WaitingRequests : public ::testing::Test {
     EXPECT_NE(client.read_until("data: "), "");
   }
 
+  std::shared_ptr<ModelWorker> opened() const {
+    std::promise<std::shared_ptr<ModelWorker>> opened;
+    service_->with_model(
+        "writer", [&](const std::shared_ptr<ModelWorker>& found) { opened.set_value(found); },
+        [&](const std::exception_ptr& problem) { opened.set_exception(problem); });
+    return opened.get_future().get();
+  }
+
   SmallRuns runs_;
   std::unique_ptr<Service> service_;
   std::unique_ptr<ApiServer> server_;
@@ -153,11 +161,7 @@ TEST_F(WaitingRequests, TheModelGoesOnAfterAStepThatFailed) {
 
 TEST_F(WaitingRequests, ACancelledJobIsNotBegun) {
   serve({.most_jobs = 3});
-  std::promise<std::shared_ptr<ModelWorker>> opened;
-  service_->with_model(
-      "writer", [&](const std::shared_ptr<ModelWorker>& found) { opened.set_value(found); },
-      [&](const std::exception_ptr& problem) { opened.set_exception(problem); });
-  const auto worker = opened.get_future().get();
+  const auto worker = opened();
   std::promise<void> begun, go_on, done;
   const auto wait = go_on.get_future().share();
   worker->post([&, n = 0](const std::exception_ptr&) mutable {
@@ -190,6 +194,34 @@ TEST_F(WaitingRequests, ACancelledJobIsNotBegun) {
   EXPECT_EQ(
       HttpClient(server_->port()).post("/v1/embeddings", {{"model", "writer"}, {"input", "abc"}}).status,
       200);
+}
+
+TEST_F(WaitingRequests, ClientsHaveTurnsAmongJobs) {
+  serve({});
+  const auto worker = opened();
+  std::promise<void> begun, go_on;
+  const auto wait = go_on.get_future().share();
+  worker->post(
+      [&](const std::exception_ptr&) {
+        begun.set_value();
+        wait.wait();
+        return JobState::is_done;
+      },
+      "a");
+  begun.get_future().wait();
+  std::vector<std::string> order;
+  std::promise<void> done;
+  for (const std::string client : {"a", "a", "b", "b", "c"}) {
+    const auto note = [&, client](const std::exception_ptr&) {
+      order.push_back(client);
+      if (order.size() == 5) done.set_value();
+      return JobState::is_done;
+    };
+    worker->post(note, client);
+  }
+  go_on.set_value();
+  done.get_future().wait();
+  EXPECT_THAT(order, ElementsAre("b", "a", "b", "a", "c"));
 }
 
 TEST_F(WaitingRequests, OneWithManyOutputsLeavesPlacesForOthers) {

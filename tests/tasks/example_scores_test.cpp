@@ -57,6 +57,9 @@ TEST_P(ExampleScores, AddUpToTheMetrics) {
     bytes += static_cast<double>(example.bytes);
     answers += static_cast<double>(example.n_answers);
     right += static_cast<double>(example.n_right);
+    if (example.n_answers > 0) {
+      EXPECT_EQ(example.right, example.n_right == example.n_answers) << example.input;
+    }
   }
   EXPECT_NEAR(loss / targets, metrics_.at("loss"), 1e-5);
   if (answers > 0) {
