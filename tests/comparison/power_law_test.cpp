@@ -3,6 +3,7 @@
 #include "comparison/statistics/power_law.h"
 
 #include <cmath>
+#include <numbers>
 #include <random>
 #include <stdexcept>
 #include <vector>
@@ -83,6 +84,18 @@ TEST(PowerLaw, OfTwoPointsHasNoInterval) {
   EXPECT_NEAR(fit.own[0].exponent.value, std::log10(3.0 / 2.5), 1e-12);
   EXPECT_FALSE(fit.own[0].exponent.low);
   EXPECT_FALSE(fit.p_equal_exponents);
+}
+
+// Four points less two heights and a slope leave one degree of freedom, for which Student's t is Cauchy's
+// distribution.
+TEST(PowerLaw, EachVariantTakesADegreeOfFreedom) {
+  const double e = std::numbers::e;
+  const LossPoint points[] = {{0, 1, 1}, {0, e, std::exp(-0.1)}, {1, 1, 1}, {1, e, std::exp(-0.3)}};
+  const auto shared = fit_scaling(points, 2).shared_exponent;
+  const double t = std::tan(0.475 * std::numbers::pi), error = 0.1;
+  EXPECT_NEAR(shared.value, 0.2, 1e-12);
+  EXPECT_NEAR(*shared.low, 0.2 - t * error, 1e-6);
+  EXPECT_NEAR(*shared.high, 0.2 + t * error, 1e-6);
 }
 
 TEST(PowerLaw, RefusesWhatHasNoLaw) {

@@ -158,6 +158,16 @@ bool is_described(std::string_view schema, std::string_view text) {
   return has_text(automaton, text);
 }
 
+TEST(Automaton, OfNoTextsIsDeadFromTheStart) {
+  Automaton none(Expression::alternatives({}), CodePoints::all());
+  EXPECT_EQ(none.start(), Automaton::kDead);
+  Automaton behind(Expression::sequence({Expression::text("a"), Expression::alternatives({})}),
+                   CodePoints::all());
+  EXPECT_EQ(behind.start(), Automaton::kDead);
+  Automaton empty(Expression::text(""), CodePoints::all());
+  EXPECT_TRUE(has_text(empty, ""));
+}
+
 // With each set of required members, exactly the objects with all of them, in the order of the schema.
 TEST(JsonSchema, ObjectsHaveTheirRequiredMembersAndAnyOfTheOthers) {
   constexpr unsigned n = 4, all = 1U << n;
@@ -285,6 +295,15 @@ TEST(JsonSchema, NumbersKeepToTheirBounds) {
         R"({"type": "integer", "minimum": 1e300})", R"({"format": "date", "minLength": 3})",
         R"({"type": "string", "format": "telephone"})"})
     EXPECT_THROW(parse_json_schema(wrong), DataError) << wrong;
+}
+
+TEST(JsonSchema, BoundsMayBeAroundNothingAndNearEachOther) {
+  const auto* const around = R"({"type": "integer", "minimum": -5, "maximum": 3})";
+  for (const char* const text : {"-5", "-1", "0", "3"}) EXPECT_TRUE(is_described(around, text)) << text;
+  for (const char* const text : {"-6", "-0", "4"}) EXPECT_FALSE(is_described(around, text)) << text;
+  const auto* const near = R"({"type": "number", "minimum": 1, "maximum": 3})";
+  for (const char* const text : {"1", "1.5", "2", "2.5", "3"}) EXPECT_TRUE(is_described(near, text)) << text;
+  for (const char* const text : {"0.9", "3.1", "4"}) EXPECT_FALSE(is_described(near, text)) << text;
 }
 
 TEST(JsonSchema, TextsHaveTheirFormats) {

@@ -190,6 +190,24 @@ TEST(Generator, ItsRequestsGiveASchedulerTheSameOutputs) {
               HasSubstr("99 is not a token id"));
 }
 
+// Forms are kept by their names: whole outputs have no mark that could tell them apart.
+TEST(GeneratorForms, AreThoseOfTheirNames) {
+  const Fixture f;
+  const GenerationConfig options{.max_new_tokens = 12, .temperature = 0};
+  const auto prompt = f.generator.encode("p");
+  const InferenceScope scope(*f.model);
+  for (const std::string text : {"abc", "cab", "abc"}) {
+    const FormedParts parts{.form = PartForm{.then = PartForm::Then::end,
+                                             .texts = [=] { return Expression::text(text); },
+                                             .name = text}};
+    Scheduler scheduler(*f.model->generative(), torch::kCPU);
+    const auto request = scheduler.submit(f.generator.request(prompt, options, 0, parts));
+    while (scheduler.step()) {
+    }
+    EXPECT_EQ(f.generator.output(scheduler.take(request).front(), prompt, options).text, text);
+  }
+}
+
 TEST(Generator, StreamsTheTextThatItGenerates) {
   const Fixture f;
   const GenerationConfig options{.max_new_tokens = 50, .temperature = 1.2, .num_samples = 2, .seed = 4};

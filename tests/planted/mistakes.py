@@ -69,7 +69,7 @@ MISTAKES = [
     Mistake("models/heads.cpp", "dropout(pooled, is_training() ? config_.dropout : 0.0)", "dropout(pooled, config_.dropout)"),
     # ---- generation
     Mistake("generation/constraints/automaton.cpp", "for (int64_t i = 0; i < expression.least; ++i) node = add(part, node);", "for (int64_t i = 1; i < expression.least; ++i) node = add(part, node);"),
-    Mistake("generation/constraints/automaton.cpp", "is_empty_ = is_dead(first_);", "is_empty_ = false;"),
+    Mistake("generation/constraints/automaton.cpp", "begins[edge.bytes.first] = begins[edge.bytes.last + 1U] = true;", "begins[edge.bytes.first] = begins[edge.bytes.last] = true;"),
     Mistake("generation/constraints/regular_expression.cpp", "lower ? c - U'a' : c - U'A'", "c - U'a'"),
     Mistake("generation/constraints/regular_expression.cpp", "text_[at_ + 1] != U']'", "text_[at_ + 1] != U'-'"),
     Mistake("generation/constraints/json_values.cpp", "std::max<int64_t>(-most, 1)", "std::max<int64_t>(-most, 0)"),

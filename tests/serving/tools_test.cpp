@@ -315,6 +315,9 @@ TEST_F(ToolsOfTheApi, AnOutputWithoutAnEndGoesOnBehindACall) {
                              {"tools", {tool("f", only_one)}}});
   ASSERT_EQ(endless.status, 200) << endless.body;
   EXPECT_EQ(endless.json()["usage"]["completion_tokens"], 100);
+  const auto message = endless.json()["choices"][0]["message"];
+  EXPECT_FALSE(message.contains("tool_calls"));
+  EXPECT_THAT(message["content"].get<std::string>(), HasSubstr("[TOOL_CALLS][TOOL_CALLS]"));
 }
 
 TEST_F(ToolsOfTheApi, ResponsesReadCallsAsChatsDo) {
