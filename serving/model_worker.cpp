@@ -10,6 +10,7 @@
 
 #include "base/device.h"
 #include "base/error.h"
+#include "base/stopwatch.h"
 #include "base/tensor_memory.h"
 #include "generation/text_scores.h"
 #include "models/inference_scope.h"
@@ -207,7 +208,7 @@ void ModelWorker::do_part() {
   const auto problem = problem_of([&] {
     begin_arrived();
     begin_parts();
-    do_next_job();
+    if (running_.empty() || seconds_for_texts_ <= 0) do_next_job();
     if (!running_.empty()) step();
   });
   if (problem) {
@@ -259,7 +260,10 @@ void ModelWorker::do_next_job() {
   auto next = next_job();
   if (!next || next->cancellation->requested()) return;
   auto state = JobState::is_done;
+  const Stopwatch watch;
   if (const auto problem = problem_of([&] { state = next->job(nullptr); })) next->job(problem);
+  constexpr double times_for_texts = 3;
+  seconds_for_texts_ = times_for_texts * watch.seconds();
   if (state == JobState::is_done) return;
   const std::scoped_lock lock(mutex_);
   jobs_.push_back(std::move(*next));
@@ -295,7 +299,9 @@ void ModelWorker::echo(Running& running, Part& part) {
 }
 
 void ModelWorker::step() {
+  const Stopwatch watch;
   scheduler_->step();
+  seconds_for_texts_ -= watch.seconds();
   {
     const std::scoped_lock lock(mutex_);
     ++counts_.steps;

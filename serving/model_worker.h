@@ -71,10 +71,11 @@ class ModelWorker : private Workload {
   /// and Generator::request(), and ServiceError if too much is under way, of this client or of all.
   std::shared_ptr<Cancellation> complete(CompletionRequest request, CompletionListener listener);
 
-  /// Calls `job` on the compute thread until it is done. Between two calls the model takes a step for texts,
-  /// and other jobs have their turns. A job whose cancellation is requested is dropped. A job gets null; if
-  /// it cannot be done, or has thrown, it is called with the error instead, for the last time, and must not
-  /// throw then. Clients have turns. Throws ServiceError if too much waits.
+  /// Calls `job` on the compute thread until it is done. Between two calls the model takes steps for texts,
+  /// as long as there are some for three times the time of the call, and other jobs have their turns. A job
+  /// whose cancellation is requested is dropped. A job gets null; if it cannot be done, or has thrown, it is
+  /// called with the error instead, for the last time, and must not throw then. Clients have turns. Throws
+  /// ServiceError if too much waits.
   std::shared_ptr<Cancellation> post(Job job, const std::string& client = {});
 
   WorkerCounts counts() const;
@@ -146,7 +147,8 @@ class ModelWorker : private Workload {
   // Only the compute thread uses these.
   std::optional<Scheduler> scheduler_;
   std::list<std::shared_ptr<Running>> running_;
-  std::string last_client_;  // for whom a job was done
+  std::string last_client_;       // for whom a job was done
+  double seconds_for_texts_ = 0;  // that texts have before the next job
 
   std::shared_ptr<ComputeThread> thread_;
 };
