@@ -2,8 +2,6 @@
 
 #include "comparison/verify.h"
 
-#include <unistd.h>
-
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
@@ -22,9 +20,9 @@
 #include "base/device.h"
 #include "base/error.h"
 #include "base/process.h"
-#include "io/config/find_config.h"
-#include "io/files.h"
+#include "base/text.h"
 #include "io/json_document.h"
+#include "io/temporary_directory.h"
 #include "training/stop_signals.h"
 
 namespace zoo {
@@ -38,23 +36,7 @@ struct VerifyArguments {
   std::string device = "auto";
 };
 
-/// A directory that is removed in the end.
-class Scratch {
- public:
-  Scratch() : path_(std::filesystem::temp_directory_path() / fmt::format("zoo-verify-{}", getpid())) {}
-  ~Scratch() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
-
-/// What a study was made from, which must not have changed since.
+/// The comparison that a study was made from. Throws UsageError if its file has changed since.
 Comparison comparison_of_study(const nlohmann::ordered_json& results) {
   const auto command = results.at("command").get<std::string>();
   auto comparison = read_comparison(read_command(command));
@@ -80,16 +62,21 @@ std::vector<StudyTraining> wanted_trainings(const nlohmann::ordered_json& result
   return trainings;
 }
 
+/// A stranger's study may have any names.
+std::string name_for_people(const StudyTraining& training) {
+  return fmt::format("{}, seed {}", excerpt(training.run), training.seed);
+}
+
 void show_verification(const Verification& verification) {
   const auto& [training, n_values, differences, circumstances] = verification;
-  const auto name = fmt::format("{}, seed {}", training.run, training.seed);
+  const auto name = name_for_people(training);
   if (differences.empty()) {
     std::cout << fmt::format("same       {}: {} numbers have the same bits\n", name, n_values);
     return;
   }
   const auto& first = differences.front();
   std::cout << fmt::format("different  {}: {} of {} numbers, the first is {}: {} in the study, {} here\n",
-                           name, differences.size(), n_values, first.place, first.was.dump(),
+                           name, differences.size(), n_values, excerpt(first.place), first.was.dump(),
                            first.is.dump());
   for (const auto& line : circumstances) std::cout << "           " << line << '\n';
 }
@@ -112,11 +99,11 @@ int verify_study(const VerifyArguments& arguments) {
   const auto trainings = wanted_trainings(results, arguments);
   const auto comparison = comparison_of_study(results);
   const StopSignals signals;
-  const Scratch scratch;
+  const TemporaryDirectory scratch("zoo-verify");
   bool is_same = true;
   auto all = nlohmann::ordered_json::array();
   for (const auto& training : trainings) {
-    std::cerr << fmt::format("training {}, seed {}, again\n", training.run, training.seed);
+    std::cerr << fmt::format("training {}, again\n", name_for_people(training));
     const auto verification = verify(
         results, comparison, training,
         {.dir = scratch.path(), .program = this_program(), .device = arguments.device, .should_stop = [&] {

@@ -8,7 +8,7 @@
 
 namespace zoo {
 
-/// What to do if there is something where a fork is to be made.
+/// What happens if the place of the fork is taken.
 enum class ExistingFork { refuse, replace };
 
 /// Makes the run `to`: a copy of `run` as it was at its checkpoint of this step, which train() then resumes

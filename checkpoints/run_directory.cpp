@@ -64,9 +64,6 @@ void check_same(const fs::path& run_dir, const Experiment& started, const Experi
   }
 }
 
-constexpr const char* kLockFile = ".lock";
-constexpr const char* kNoCheckpointYet = ".no-checkpoint-yet";
-
 /// The directory that `path` names, without links: a link must stay in place when its directory is renamed.
 fs::path resolved(const fs::path& path) {
   std::error_code error;

@@ -12,6 +12,10 @@
 
 namespace zoo {
 
+/// Files in the directory: one process at a time holds a lock on the first, and the second is there until the
+/// run has its first checkpoint.
+inline constexpr const char *kLockFile = ".lock", *kNoCheckpointYet = ".no-checkpoint-yet";
+
 /// What to do if the run directory already holds a run.
 enum class ExistingRun { refuse, resume, replace };
 

@@ -13,9 +13,10 @@
 #include "base/text.h"
 #include "checkpoints/checkpoint.h"
 #include "checkpoints/run.h"
+#include "checkpoints/run_directory.h"
 #include "io/file_lock.h"
 #include "io/files.h"
-#include "io/json_document.h"
+#include "io/metrics_log.h"
 #include "io/safetensors.h"
 
 namespace zoo {
@@ -62,12 +63,7 @@ fs::file_time_type changed_at(const fs::path& run) {
 /// The step and the seconds of the last row of metrics, which is newer than the last checkpoint while a run
 /// is trained.
 void read_last_row(const fs::path& run, RunSummary& summary) {
-  if (!is_there(run / "metrics.jsonl")) return;
-  const auto text = read_file(run / "metrics.jsonl", Follow::nothing);
-  const size_t end = text.rfind('\n');  // a row may be being written
-  if (end == text.npos || end == 0) return;
-  const size_t begin = text.rfind('\n', end - 1) + 1;  // 0 for the first line
-  const auto row = ordered_json_or_null(std::string_view(text).substr(begin, end - begin));
+  const auto row = last_metrics_row(run);
   if (!row.is_object() || !row.contains("step") || !row["step"].is_number_integer()) return;
   summary.step = std::max(summary.step, row["step"].get<int64_t>());
   if (row.contains("seconds") && row["seconds"].is_number())
@@ -87,14 +83,14 @@ void read_progress(const fs::path& run, const TrainingConfig& config, RunSummary
     summary.best_step = state.best_step;
     summary.activity = is_finished(state, config) ? RunActivity::finished : RunActivity::stopped;
   } else {
-    const bool has_begun = is_there(run / ".no-checkpoint-yet") || is_there(run / "metrics.jsonl");
+    const bool has_begun = is_there(run / kNoCheckpointYet) || is_there(run / "metrics.jsonl");
     summary.activity = has_begun ? RunActivity::stopped : RunActivity::made;
   }
   if (const auto failure = failure_of(run)) {
     summary.activity = RunActivity::failed;
     summary.problem = first_line(*failure);
   }
-  if (FileLock::is_held(run / ".lock")) {
+  if (FileLock::is_held(run / kLockFile)) {
     summary.activity = RunActivity::running;
     read_last_row(run, summary);
   }

@@ -43,7 +43,7 @@ struct RunSummary {
 };
 
 /// The runs in `dir` and, up to three levels deep, in its directories; those that have changed last come
-/// first. What is in a run is not looked at. Links are not followed. Throws UsageError if there is no such
+/// first. A run is not searched for other runs. Links are not followed. Throws UsageError if there is no such
 /// directory.
 std::vector<RunSummary> list_runs(const std::filesystem::path& dir);
 

@@ -194,7 +194,7 @@ class Collector {
     return list;
   }
 
-  /// What a translator makes of an example is its prediction.
+  /// The prediction of a translator is its translation.
   static void show_translations(const Translations& translations, ExampleValues& examples) {
     if (translations.outputs.size() != examples.texts.size()) return;
     for (size_t i = 0; i < examples.texts.size(); ++i) examples.texts[i].prediction = translations.outputs[i];

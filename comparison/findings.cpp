@@ -253,6 +253,13 @@ std::string amount_text(double value) {
   return text;
 }
 
+/// Whether two translators have translated the same lines, of which there are enough for a test.
+bool are_of_the_same_lines(const RunResults& run, const RunResults& other) {
+  return other.translations && run.translations->sources.size() >= 2 &&
+         other.translations->sources == run.translations->sources &&
+         other.translations->references == run.translations->references;
+}
+
 }  // namespace
 
 int digits_after_point(double value, int significant) {
@@ -326,32 +333,30 @@ void compare_with_baselines(Runs& runs, const Metric& metric, const TestRules& r
 }
 
 void compare_translations(Runs& runs) {
-  const auto counts = [](TextMetric metric, const Translations& translations) {
-    return text_counts(metric, translations.outputs, {translations.references});
-  };
-  std::vector<TranslationScore*> tested;
-  std::vector<std::optional<double>> p;
-  for (auto& run : runs) {
-    if (!run.translations) continue;
-    const auto baseline =
-        run.baseline ? std::ranges::find(runs, *run.baseline, &RunResults::name) : runs.end();
-    const auto* const other =
-        baseline != runs.end() && baseline->translations ? &*baseline->translations : nullptr;
-    const bool is_same_text = other && other->sources == run.translations->sources &&
-                              other->references == run.translations->references;
-    for (const auto metric : {TextMetric::bleu, TextMetric::chrf}) {
-      const auto& [sources, outputs, references] = *run.translations;
-      TranslationScore score{.metric = metric};
-      score.value = metric == TextMetric::bleu ? corpus_bleu(outputs, {references})
-                                               : corpus_chrf(outputs, {references});
-      if (is_same_text && outputs.size() >= 2) {
-        const PairedTranslations pair(metric, counts(metric, *run.translations), counts(metric, *other));
+  for (const auto metric : {TextMetric::bleu, TextMetric::chrf}) {
+    std::vector<std::vector<TextCounts>> counts;  // of each run; empty without translations
+    for (const auto& run : runs) {
+      counts.emplace_back();
+      if (run.translations)
+        counts.back() = text_counts(metric, run.translations->outputs, {run.translations->references});
+    }
+    for (size_t i = 0; i < runs.size(); ++i) {
+      auto& run = runs[i];
+      if (!run.translations) continue;
+      TranslationScore score{.metric = metric, .value = score_of_lines(metric, counts[i])};
+      const auto baseline =
+          run.baseline ? std::ranges::find(runs, *run.baseline, &RunResults::name) : runs.end();
+      if (baseline != runs.end() && are_of_the_same_lines(run, *baseline)) {
+        const PairedTranslations pair(metric, counts[i],
+                                      counts[static_cast<size_t>(baseline - runs.begin())]);
         score.baseline_value = pair.baseline_score();
         score.test = test_on_translations(pair);
       }
       run.translation_scores.push_back(std::move(score));
     }
   }
+  std::vector<TranslationScore*> tested;
+  std::vector<std::optional<double>> p;
   for (auto& run : runs) {
     for (auto& score : run.translation_scores) {
       if (!score.test) continue;

@@ -63,7 +63,7 @@ struct Advance {
   std::string status;
 };
 Advance advance_of(const Job& job) {
-  const auto row = ordered_json_or_null(last_line(job.run_dir / "metrics.jsonl"));
+  const auto row = last_metrics_row(job.run_dir);
   const auto& training = job.experiment.training;
   Advance advance;
   advance.fraction = training.max_seconds

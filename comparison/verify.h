@@ -29,7 +29,7 @@ struct Verification {
   StudyTraining training;
   int64_t n_values = 0;  // that were compared
   std::vector<VerifiedDifference> differences = {};
-  /// What may explain them: "the study's processor was …, this one is …". Empty where all is the same.
+  /// Circumstances that may explain the differences, such as "processor: … in the study, … here".
   std::vector<std::string> circumstances = {};
 };
 

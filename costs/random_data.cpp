@@ -1,12 +1,9 @@
 #include "costs/random_data.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <charconv>
 #include <fstream>
 #include <limits>
-#include <system_error>
 #include <vector>
 
 #include <fmt/format.h>
@@ -176,15 +173,6 @@ std::string write_images(const fs::path& dir, const Experiment& experiment, cons
   return (dir / "random-images-idx3").string();
 }
 
-fs::path make_temporary_directory() {
-  std::string pattern = (fs::temp_directory_path() / "zoo-random-XXXXXX").string();
-  if (::mkdtemp(pattern.data()) == nullptr) {
-    throw SystemError(fmt::format("cannot make a directory in '{}': {}", fs::temp_directory_path().string(),
-                                  std::generic_category().message(errno)));
-  }
-  return pattern;
-}
-
 }  // namespace
 
 std::optional<std::string> missing_data(const Experiment& experiment) {
@@ -211,8 +199,7 @@ std::optional<std::string> missing_data(const Experiment& experiment) {
   return std::nullopt;
 }
 
-RandomTask::RandomTask(const Experiment& experiment, const Vocabulary& known)
-    : dir_(make_temporary_directory()) {
+RandomTask::RandomTask(const Experiment& experiment, const Vocabulary& known) {
   const auto& type = task_type(experiment);
   auto random = experiment;
   if (type.problem) set_problem(random, Problem::single_label);  // for which there are random data
@@ -223,7 +210,7 @@ RandomTask::RandomTask(const Experiment& experiment, const Vocabulary& known)
     const auto purpose = type.purpose(experiment, 0);
     vocabulary.labels = names_of_classes(known, purpose ? purpose->n_classes : default_classes);
     random.data.images.label_names.clear();
-    random.data.train = {write_images(dir_, experiment, vocabulary)};
+    random.data.train = {write_images(dir_.path(), experiment, vocabulary)};
   } else {
     kind_ = "random tokens";
     vocabulary = {.tokenizer = std::make_shared<NumberTokenizer>(
@@ -232,7 +219,7 @@ RandomTask::RandomTask(const Experiment& experiment, const Vocabulary& known)
                                                                         std::numeric_limits<int64_t>::max()))
                           : vocab_size_of(experiment)),
                   .labels = names_of_classes(known, 2)};
-    random.data.train = {write_texts(dir_, experiment, vocabulary)};
+    random.data.train = {write_texts(dir_.path(), experiment, vocabulary)};
   }
   random.data.valid = random.data.train;
   random.data.label_unit = type.predicts == PredictionKind::tokens ? LabelUnit::word : LabelUnit::automatic;
@@ -246,11 +233,6 @@ std::string RandomTask::description() const {
     return fmt::format("{} of {} x {} pixels", kind_, data.images.size, data.images.size);
   return fmt::format("{}, {} in a sequence, out of a vocabulary of {}", kind_, data.sequence_length,
                      task_->tokenizer().vocab_size());
-}
-
-RandomTask::~RandomTask() {
-  std::error_code ignored;
-  fs::remove_all(dir_, ignored);
 }
 
 }  // namespace zoo

@@ -2,11 +2,11 @@
 // A task without its data, to measure a model that cannot be trained here: its texts are random tokens, and
 // its images random pixels.
 
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
 
+#include "io/temporary_directory.h"
 #include "tasks/task.h"
 
 namespace zoo {
@@ -25,9 +25,6 @@ class RandomTask {
   /// There are two classes of texts if their names are not known, and as many classes of images as the task's
   /// keys say, or ten. Throws SystemError.
   explicit RandomTask(const Experiment& experiment, const Vocabulary& known = {});
-  ~RandomTask();
-  RandomTask(const RandomTask&) = delete;
-  RandomTask& operator=(const RandomTask&) = delete;
 
   Task& task() { return *task_; }
   /// "random tokens" or "random images"
@@ -36,7 +33,7 @@ class RandomTask {
   std::string description() const;
 
  private:
-  std::filesystem::path dir_;  // of the texts; lives as long as this object
+  TemporaryDirectory dir_{"zoo-random"};  // of the texts or images
   std::unique_ptr<Task> task_;
   std::string kind_;
 };

@@ -279,7 +279,7 @@ void Scheduler::read_prompts() {
 }
 
 Scheduler::Places Scheduler::places() const {
-  Places result;
+  Places result{.are_shared = options_.shared_rows && are_rows_shared()};
   const auto add = [&](size_t request) {
     const std::string_view client = requests_.at(request).asked.client;
     ++result.all;
@@ -304,7 +304,7 @@ int64_t Scheduler::room_for(size_t request, const Places& places) const {
   const int64_t of_client = client.empty() ? all : options_.most_of_client.value_or(all);
   const int64_t of_request = options_.most_of_request.value_or(all) - own;
   const int64_t of_both = std::min(of_request, of_client - count(places.of_client, client));
-  if (!options_.shared_rows || !are_rows_shared()) return std::min(all - places.all, of_both);
+  if (!places.are_shared) return std::min(all - places.all, of_both);
 
   const int64_t n_requests = std::ssize(places.of_request) + (own == 0 ? 1 : 0);
   if (own == 0 && n_requests <= all && count(places.requests_of_client, client) < of_client) return 1;

@@ -120,6 +120,7 @@ class Scheduler {
   /// The outputs that grow, or go on, and the requests that have any; of_request: also those that have
   /// paused.
   struct Places {
+    bool are_shared = false;  // by several requests, of which some may wait
     int64_t all = 0;
     std::map<size_t, int64_t> of_request = {};
     std::map<std::string_view, int64_t> of_client = {}, requests_of_client = {};

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/error.h"
 #include "io/files.h"
 #include "io/json_document.h"
 #include "io/output_file.h"
@@ -57,6 +58,16 @@ struct MetricsLog::Impl {
 
 std::string metric_text(double value) {
   return std::abs(value) < 1e6 ? fmt::format("{:.4f}", value) : fmt::format("{:.3e}", value);
+}
+
+nlohmann::ordered_json last_metrics_row(const std::filesystem::path& run_dir) try {
+  const auto text = read_file(run_dir / kFileName, Follow::nothing);
+  const size_t end = text.rfind('\n');
+  if (end == text.npos || end == 0) return nullptr;
+  const size_t begin = text.rfind('\n', end - 1) + 1;  // 0 for the first line
+  return ordered_json_or_null(std::string_view(text).substr(begin, end - begin));
+} catch (const DataError&) {
+  return nullptr;
 }
 
 MetricsLog::MetricsLog(const std::filesystem::path& run_dir, int64_t step) {

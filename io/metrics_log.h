@@ -8,6 +8,8 @@
 #include <memory>
 #include <string>
 
+#include <nlohmann/json_fwd.hpp>
+
 namespace zoo {
 
 /// Named numbers at one step. Keys: train_loss, valid_loss, lr, grad_norm, tokens_per_second, …
@@ -21,6 +23,10 @@ inline bool is_count(std::string_view metric) {
 
 /// A metric for people: four decimals, or for a huge number its power of ten.
 std::string metric_text(double value);
+
+/// The last complete row of RUN/metrics.jsonl; null if there is none that can be read. The row after it may
+/// be being written.
+nlohmann::ordered_json last_metrics_row(const std::filesystem::path& run_dir);
 
 /// Appends to RUN/metrics.jsonl, and writes a new file RUN/events.out.tfevents.*.
 class MetricsLog {

@@ -1,5 +1,5 @@
 #pragma once
-// What a comparison is made from, as options of `zoo compare`.
+// The options of `zoo compare` that say which models are compared, and how.
 
 #include <cstdint>
 #include <filesystem>

@@ -3,10 +3,10 @@
 
     benchmarks/proteins/folding.py RUN...      # runs of structure_prediction
 
-`zoo predict` folds the sequences; lDDT and TM-score of CA and the RMSD are computed here, with numpy alone, and are to equal
-those of `zoo evaluate`, which --check compares for each chain. Residue i is laid onto residue i. Of a run the precision of the
-likeliest long-range contacts is also said. The intervals are those of a
-bootstrap over chains, 10,000 draws, also of the difference between each model and each baseline, on the same draws.
+`zoo predict` folds the sequences. The lDDT and TM-score of CA and the RMSD are computed here, with numpy alone. They must equal
+those of `zoo evaluate`: --check compares them for each chain. Residue i is laid onto residue i. The script also prints how precise
+the likeliest long-range contacts of a run are. The intervals come from a bootstrap over chains with 10,000 draws. The difference
+between a model and a baseline has an interval from the same draws.
 
 Baselines:
     straight chain     residues 3.8 Å apart on a line

@@ -127,7 +127,7 @@ def handedness(ca):
 
 def embedded(wanted, weights=None, rounds=100):
     """Points whose distances are as wanted, (L, L): classical scaling, then SMACOF, which lessens the weighted
-    squares of the errors of the distances. Of the two mirror images the one with more right-handed turns."""
+    squares of the errors of the distances. The result is the mirror image that has more right-handed turns."""
     n = len(wanted)
     weights = np.ones((n, n)) if weights is None else weights.copy()
     np.fill_diagonal(weights, 0)

@@ -52,10 +52,6 @@ double exchange_p(const std::vector<double>& differences) {
   return static_cast<double>(n_as_large + 1) / static_cast<double>(kDraws + 1);
 }
 
-double quantile(const std::vector<double>& sorted, double share) {
-  return sorted[static_cast<size_t>(std::llround(share * static_cast<double>(sorted.size() - 1)))];
-}
-
 double deviation_of(const std::vector<double>& values) { return *mean_interval(values).deviation; }
 
 bool can_be_compared(const ExampleValues& values, const ExampleValues& baseline) {
@@ -77,8 +73,8 @@ std::optional<PairedTest> test_on_examples(const ExampleValues& values, const Ex
   return PairedTest{.n = std::ssize(differences),
                     .difference = std::accumulate(differences.begin(), differences.end(), 0.0) / weight,
                     .error = deviation_of(drawn),
-                    .low = quantile(drawn, (1 - kConfidence) / 2),
-                    .high = quantile(drawn, (1 + kConfidence) / 2),
+                    .low = nearest_quantile(drawn, (1 - kConfidence) / 2),
+                    .high = nearest_quantile(drawn, (1 + kConfidence) / 2),
                     .p = exchange_p(differences)};
 }
 

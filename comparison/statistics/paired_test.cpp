@@ -37,6 +37,10 @@ double rounding_of(std::span<const double> a, std::span<const double> b) {
 
 }  // namespace
 
+double nearest_quantile(std::span<const double> sorted, double share) {
+  return sorted[static_cast<size_t>(std::llround(share * static_cast<double>(sorted.size() - 1)))];
+}
+
 Interval mean_interval(std::span<const double> values) {
   if (values.empty()) throw std::invalid_argument("a mean needs at least one value");
   const auto [mean, deviation] = moments(values);

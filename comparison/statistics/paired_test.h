@@ -29,6 +29,9 @@ struct Interval {
 /// `values` must be finite. Throws std::invalid_argument where there are none.
 Interval mean_interval(std::span<const double> values);
 
+/// The value below which this share of sorted values lies: the nearest one. There must be some.
+double nearest_quantile(std::span<const double> sorted, double share);
+
 /// Student's paired t-test. Only the difference is known where nothing shows the spread of the differences:
 /// for a single pair, and where all pairs differ by the same amount, which happens with metrics that count.
 struct PairedTest {

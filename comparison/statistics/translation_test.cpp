@@ -19,12 +19,6 @@ void add(TextCounts& sums, const TextCounts& line) {
   std::ranges::transform(sums, line, sums.begin(), std::plus<>());
 }
 
-TextCounts sum_of(const std::vector<TextCounts>& lines) {
-  TextCounts sums(lines.front().size());
-  for (const auto& line : lines) add(sums, line);
-  return sums;
-}
-
 }  // namespace
 
 PairedTranslations::PairedTranslations(TextMetric metric, std::vector<TextCounts> counts,
@@ -34,8 +28,8 @@ PairedTranslations::PairedTranslations(TextMetric metric, std::vector<TextCounts
               "two translators of at least two lines");
 }
 
-double PairedTranslations::score() const { return score_of_counts(metric_, sum_of(counts_)); }
-double PairedTranslations::baseline_score() const { return score_of_counts(metric_, sum_of(baseline_)); }
+double PairedTranslations::score() const { return score_of_lines(metric_, counts_); }
+double PairedTranslations::baseline_score() const { return score_of_lines(metric_, baseline_); }
 
 double PairedTranslations::difference_of(const TextCounts& sums, const TextCounts& baseline) const {
   return score_of_counts(metric_, sums) - score_of_counts(metric_, baseline);
@@ -72,10 +66,6 @@ PairedTest test_on_translations(const PairedTranslations& pair) {
     drawn.push_back(pair.difference_on(lines));
   }
   std::ranges::sort(drawn);
-  const auto quantile = [&](double share) {
-    return drawn[static_cast<size_t>(std::llround(share * static_cast<double>(drawn.size() - 1)))];
-  };
-
   // Sums of the same numbers in another order may differ by rounding.
   const double as_large = std::abs(difference) - 1e-9;
   CounterRandom exchanges({kExchangedLinesPurpose, static_cast<uint64_t>(n)});
@@ -87,8 +77,8 @@ PairedTest test_on_translations(const PairedTranslations& pair) {
   return {.n = n,
           .difference = difference,
           .error = *mean_interval(drawn).deviation,
-          .low = quantile((1 - kConfidence) / 2),
-          .high = quantile((1 + kConfidence) / 2),
+          .low = nearest_quantile(drawn, (1 - kConfidence) / 2),
+          .high = nearest_quantile(drawn, (1 + kConfidence) / 2),
           .p = static_cast<double>(n_as_large + 1) / static_cast<double>(kDrawsOfLines + 1)};
 }
 

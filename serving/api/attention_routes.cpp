@@ -111,14 +111,14 @@ std::string maps_text(const AttentionReport& report) {
 }
 
 /// `document`: what else the answer has.
-std::string attention_text(const AttentionReport& report, Json document) {
+HttpResponse attention_response(const AttentionReport& report, Json document) {
   document["source"] = report.source_tokens;
   document["target"] = report.target_tokens;
   if (!report.target_next.empty()) document["target_next"] = report.target_next;
   const auto with_maps = [&] {
     auto text = json_text(document);
     text.pop_back();
-    return text + ",\"maps\":" + maps_text(report) + "}";
+    return HttpResponse{.body = text + ",\"maps\":" + maps_text(report) + "}\n"};
   };
   if (!report.image) return with_maps();
   const auto& image = *report.image;
@@ -139,23 +139,24 @@ void answer_attention(const ApiContext& context, const ApiCall& call) {
   if (text.has_value() == image.has_value()) throw ApiError(400, "give one of text and image");
   if (image && target) fields.fail("target", "contradicts image: a picture has no answer");
   const auto picture = image ? checked_picture(*image, context.options.limits) : std::string();
-  answer_with_model(context, call, model, Ability::attention,
-                    [text, target, picture](const ServedModel& served) -> CountedAnswer {
-                      if (!text) {
-                        served.require(Ability::predict_image);
-                        return with_files({picture}, [&](const std::vector<std::string>& files) {
-                          return CountedAnswer{.json = attention_text(
-                                                   image_attention_report(served.run(), files.front()), {})};
-                        });
-                      }
-                      if (!served.card().max_length) throw ApiError(400, "this model reads pictures", "text");
-                      check_length(served, *text, "text");
-                      if (target) check_length(served, *target, "target");
-                      const auto report = attention_report(served.run(), *text, target);
-                      const auto n = std::ssize(report.source_tokens) + std::ssize(report.target_tokens);
-                      return CountedAnswer{.json = attention_text(report, {{"usage", usage_of_reading(n)}}),
-                                           .tokens_in = n};
-                    });
+  answer_with_model(
+      context, call, model, Ability::attention,
+      [text, target, picture](const ServedModel& served) -> CountedAnswer {
+        if (!text) {
+          served.require(Ability::predict_image);
+          return with_files({picture}, [&](const std::vector<std::string>& files) {
+            return CountedAnswer{
+                .response = attention_response(image_attention_report(served.run(), files.front()), {})};
+          });
+        }
+        if (!served.card().max_length) throw ApiError(400, "this model reads pictures", "text");
+        check_length(served, *text, "text");
+        if (target) check_length(served, *target, "target");
+        const auto report = attention_report(served.run(), *text, target);
+        const auto n = std::ssize(report.source_tokens) + std::ssize(report.target_tokens);
+        return CountedAnswer{.response = attention_response(report, {{"usage", usage_of_reading(n)}}),
+                             .tokens_in = n};
+      });
 }
 
 // ---- translate

@@ -150,7 +150,8 @@ CountedAnswer transcription(const ServedModel& model, const TranscriptionCall& c
                      [&](const std::string& path) { return read_samples(path, experiment.data.audio); })};
   const auto text =
       transcribe(model.model(), task, batch_of_recordings(samples, experiment.data.audio), options).front();
-  if (call.form == AnswerForm::text) return {.text = text + "\n"};
+  if (call.form == AnswerForm::text)
+    return {.response = HttpResponse{.content_type = "text/plain; charset=utf-8", .body = text + "\n"}};
   return {.document = {{"text", text}, {"usage", {{"type", "duration"}, {"seconds", call.info.seconds()}}}}};
 }
 

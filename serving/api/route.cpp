@@ -34,13 +34,7 @@ void answer_with_model(const ApiContext& context, const ApiCall& call, const std
             const auto answer = work(*served);
             if (!answer) return JobState::has_more;
             reply->note({.model = model, .tokens_in = answer->tokens_in, .tokens_out = answer->tokens_out});
-            if (answer->text) {
-              reply->send({.content_type = "text/plain; charset=utf-8", .body = *answer->text});
-            } else if (answer->json) {
-              reply->send({.content_type = "application/json", .body = *answer->json + "\n"});
-            } else {
-              send_json(*reply, answer->document);
-            }
+            reply->send(answer->response ? *answer->response : json_response(answer->document));
           } catch (const RefusedTexts& error) {
             reply->note({.model = model, .tokens_in = error.n_tokens()});
             fail(std::current_exception());

@@ -60,8 +60,7 @@ struct Route {
 /// An answer with the tokens that the log counts.
 struct CountedAnswer {
   nlohmann::ordered_json document = {};
-  std::optional<std::string> text = {};  // sent in the place of the document, as plain text
-  std::optional<std::string> json = {};  // sent in the place of the document, which is it as a text
+  std::optional<HttpResponse> response = {};  // sent in the place of the document
   int64_t tokens_in = 0, tokens_out = 0;
 };
 /// A request is refused because a text is too long; the log counts the tokens that were read.

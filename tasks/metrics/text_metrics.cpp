@@ -324,24 +324,18 @@ double score_of_counts(TextMetric metric, const TextCounts& sums) {
                                     : from_flat<ChrfCounts>(sums).score();
 }
 
-namespace {
-
-double corpus_score(TextMetric metric, const std::vector<std::string>& outputs,
-                    const ReferenceTexts& references) {
+double score_of_lines(TextMetric metric, const std::vector<TextCounts>& lines) {
   TextCounts sums(metric == TextMetric::bleu ? kBleuNumbers : kChrfNumbers);
-  for (const auto& line : text_counts(metric, outputs, references))
-    std::ranges::transform(line, sums, sums.begin(), std::plus<>());
+  for (const auto& line : lines) std::ranges::transform(line, sums, sums.begin(), std::plus<>());
   return score_of_counts(metric, sums);
 }
 
-}  // namespace
-
 double corpus_bleu(const std::vector<std::string>& outputs, const ReferenceTexts& references) {
-  return corpus_score(TextMetric::bleu, outputs, references);
+  return score_of_lines(TextMetric::bleu, text_counts(TextMetric::bleu, outputs, references));
 }
 
 double corpus_chrf(const std::vector<std::string>& outputs, const ReferenceTexts& references) {
-  return corpus_score(TextMetric::chrf, outputs, references);
+  return score_of_lines(TextMetric::chrf, text_counts(TextMetric::chrf, outputs, references));
 }
 
 }  // namespace zoo

@@ -32,6 +32,8 @@ std::vector<TextCounts> text_counts(TextMetric metric, const std::vector<std::st
                                     const ReferenceTexts& references);
 /// The score of lines whose counts have these sums.
 double score_of_counts(TextMetric metric, const TextCounts& sums);
+/// The score of lines with these counts.
+double score_of_lines(TextMetric metric, const std::vector<TextCounts>& lines);
 
 /// The words of a line with one blank between them, as NIST's mteval-v13a separates them. Symbols of ASCII
 /// are words of their own, except apostrophes, and except hyphens, points and commas that belong to a number

@@ -153,5 +153,5 @@ MISTAKES = [
     Mistake("tasks/examples.cpp", "example.n_right == example.n_answers", "example.n_right > 0"),
     Mistake("comparison/statistics/example_test.cpp", "std::abs(exchanged) >= as_large", "exchanged >= as_large"),
     Mistake("comparison/statistics/example_test.cpp", "static_cast<double>(n_as_large + 1)", "static_cast<double>(n_as_large)"),
-    Mistake("comparison/statistics/example_test.cpp", "quantile(drawn, (1 + kConfidence) / 2)", "quantile(drawn, kConfidence)"),
+    Mistake("comparison/statistics/example_test.cpp", "nearest_quantile(drawn, (1 + kConfidence) / 2)", "nearest_quantile(drawn, kConfidence)"),
 ]
