@@ -17,6 +17,7 @@ MixerType blocks_mixer();
 MixerType linear_mixer();
 MixerType performer_mixer();
 MixerType delta_mixer();
+MixerType convolution_mixer();
 MixerType linformer_mixer();
 MixerType mlp_mixer();
 
@@ -24,7 +25,7 @@ Registry<MixerType>& mixer_types() {
   static Registry<MixerType> types(
       "type of attention",
       {full_mixer(), window_mixer(), strided_mixer(), fixed_mixer(), blocks_mixer(), linear_mixer(),
-       performer_mixer(), delta_mixer(), linformer_mixer(), mlp_mixer()});
+       performer_mixer(), delta_mixer(), convolution_mixer(), linformer_mixer(), mlp_mixer()});
   return types;
 }
 

@@ -188,7 +188,7 @@ TEST(BuildModel, MakesTheSameTensorsAndDrawsNoNumbers) {
       configs.back().attention.front().options = mixer_types().at(Selection(mixer)).make_options();
     };
     if (architecture != Architecture::encoder_decoder) add("performer");
-    if (architecture == Architecture::decoder) add("delta");
+    if (architecture == Architecture::decoder) add("delta"), add("convolution");
     if (architecture == Architecture::encoder) add("linformer");
     for (const auto& config : configs) {
       SCOPED_TRACE(described(config));

@@ -17,6 +17,7 @@
 #include "layers/attention/attention.h"
 #include "layers/running_state.h"
 #include "models/mixers/delta_net.h"
+#include "models/mixers/gated_convolution.h"
 #include "models/mixers/linear_attention.h"
 #include "models/mixers/performer.h"
 
@@ -47,6 +48,7 @@ std::vector<MixerVariant> mixer_variants() {
       {"performer, grouped, rotary, normalised",
        Performer(PerformerOptions(mixer_heads().n_kv_heads(1).qk_norm(NormOptions(6))).n_features(7)).ptr(),
        true, true, rotary},
+      {"convolution", GatedConvolution(GatedConvolutionOptions(kMixerWidth)).ptr(), false, false},
       {"delta", DeltaNet(delta).ptr(), false, false},
       {"delta, fused, fewer key heads",
        DeltaNet(

@@ -60,14 +60,21 @@ const std::vector<std::string> kDecoderMixers{"linear",
                                               "{type: delta, conv: 0}",
                                               "{type: delta, conv: 2, gated: false}",
                                               "{type: delta, output_gate: false, key_heads: 2}",
+                                              "convolution",
+                                              "[{type: convolution, taps: 2}, full]",
                                               "[delta, full]",
                                               "[performer, linear]"};
+
+/// Whether a mixer of the list cannot be in an encoder.
+bool sees_only_the_past(const std::string& attention) {
+  return attention.find("delta") != attention.npos || attention.find("convolution") != attention.npos;
+}
 
 std::vector<ModelConfig> mixer_configs(Architecture architecture) {
   std::vector<ModelConfig> configs;
   const bool encoder = architecture == Architecture::encoder;
   for (const auto& attention : encoder ? kEncoderMixers : kDecoderMixers) {
-    if (architecture == Architecture::encoder_decoder && attention.find("delta") != attention.npos) continue;
+    if (architecture == Architecture::encoder_decoder && sees_only_the_past(attention)) continue;
     configs.push_back(mixer_config(architecture, attention));
     if (!encoder) configs.push_back(mixer_config(architecture, attention, Position::rotary));
     configs.push_back(configs.back());
@@ -75,7 +82,7 @@ std::vector<ModelConfig> mixer_configs(Architecture architecture) {
     configs.back().n_kv_heads = 2;
     configs.back().head_dim = 8;
     configs.back().projection = Projection::fused;
-    if (attention.find("delta") == attention.npos) configs.back().qk_norm = true;
+    if (!sees_only_the_past(attention)) configs.back().qk_norm = true;
   }
   return configs;
 }

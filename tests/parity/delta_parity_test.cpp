@@ -4,6 +4,7 @@
 
 #include "layers/delta_rule.h"
 #include "models/mixers/delta_net.h"
+#include "models/mixers/gated_convolution.h"
 #include "tests/parity/reference.h"
 
 namespace zoo::testing {
@@ -49,6 +50,16 @@ TEST_F(DeltaParity, TheWholeLayer) {
   const auto options = DeltaNetOptions(20, 4).head_dim(6).norm_eps(1e-5);
   check_net("net", options);
   check_net("net_grouped", DeltaNetOptions(options).n_key_heads(2));
+}
+
+TEST_F(DeltaParity, TheGatedConvolutionOfLfm2) {
+  ReferenceCase reference(file("convolution"));
+  GatedConvolution net(GatedConvolutionOptions(20).n_taps(3));
+  reference.load(*net);
+  const auto y = net(reference.input("x"), {.mask = Mask::causal()});
+  reference.expect_output("y", y, 1e-5);
+  reference.backward({{"y", y}});
+  reference.expect_gradients(net.get());
 }
 
 }  // namespace

@@ -1,7 +1,9 @@
-"""The gated delta rule and Gated DeltaNet of transformers' Qwen3-Next."""
+"""The gated delta rule and Gated DeltaNet of transformers' Qwen3-Next, and the short convolution of LFM2."""
 
 import torch
 from reference import linear, normal_, plain, write_case
+from transformers.models.lfm2.configuration_lfm2 import Lfm2Config
+from transformers.models.lfm2.modeling_lfm2 import Lfm2ShortConv
 from transformers.models.qwen3_next import modeling_qwen3_next as qwen
 from transformers.models.qwen3_next.configuration_qwen3_next import Qwen3NextConfig
 
@@ -51,4 +53,14 @@ def module(out):
         write_case(out, name, inputs={"x": x}, outputs={"y": net(x)}, parameters=parameters)
 
 
-CASES = [rule, module]
+def convolution(out):
+    """The short convolution of LFM2 between its two gates."""
+    config = Lfm2Config(hidden_size=20, conv_L_cache=3, conv_bias=False, num_hidden_layers=1)
+    net = normal_(Lfm2ShortConv(config, layer_idx=0))
+    parameters = {"conv.weight": (lambda p: p.squeeze(1), net.conv.weight)}
+    parameters |= linear("in", net.in_proj) | linear("out", net.out_proj)
+    x = leaf(B, T, 20)
+    write_case(out, "convolution", inputs={"x": x}, outputs={"y": net(x)}, parameters=parameters)
+
+
+CASES = [rule, module, convolution]
