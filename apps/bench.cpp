@@ -177,7 +177,7 @@ BenchTask task_of(const BenchArguments& arguments) {
       is_run ? task.own->experiment() : load_experiment_or_text(arguments.target, arguments.overrides);
   if (const auto missing = missing_data(experiment)) {
     const auto vocabulary =
-        is_run ? task.own->vocabulary() : initial_vocabulary(open_initial_model(experiment));
+        is_run ? task.own->vocabulary() : initial_vocabulary(experiment, open_initial_model(experiment));
     task.random = std::make_unique<RandomTask>(experiment, vocabulary);
     std::cerr << fmt::format("note: {}; the model is measured with {}\n", excerpt(*missing, kLongMessage),
                              task.random->description());

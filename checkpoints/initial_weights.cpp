@@ -15,12 +15,15 @@
 #include <torch/utils.h>
 
 #include "base/error.h"
+#include "base/residues/residues.h"
 #include "base/text.h"
 #include "checkpoints/base_weights.h"
 #include "checkpoints/finite.h"
 #include "checkpoints/stored_model.h"
 #include "io/safetensors.h"
+#include "models/families/families.h"
 #include "models/lora.h"
+#include "tokenizers/tokenizer.h"
 
 namespace zoo {
 namespace {
@@ -52,12 +55,36 @@ Experiment resolved(Experiment experiment) {
   return experiment;
 }
 
+/// The model within the models of a run, if `init_from` names a run of such a model alone.
+std::optional<InnerModel> inner_of(const Experiment& experiment, const InitialModel& source) {
+  const auto& here = experiment.model.architecture;
+  const auto& family = model_families().at(here);
+  if (!family.inner || here.type == experiment_of(source).model.architecture.type) return std::nullopt;
+  return family.inner(experiment.model);
+}
+
+/// Whether a key of a model changes what comes out of its layers.
+bool concerns_layers(std::string_view key) {
+  constexpr auto others = std::to_array<std::string_view>(
+      {"model.tie_embeddings", "model.output_scale", "model.logits_softcap", "model.contact_regression"});
+  return key.starts_with("model.") && std::ranges::find(others, key) == others.end();
+}
+
 void check_agreement(const Experiment& experiment, const InitialModel& source) {
-  const auto here = flatten(resolved(experiment)), there = flatten(resolved(experiment_of(source)));
+  const auto inner = inner_of(experiment, source);
+  auto taking = experiment;
+  if (inner) taking.model = inner->config;
+  const auto here = flatten(resolved(taking)), there = flatten(resolved(experiment_of(source)));
   for (const auto& [key, value] : here) {
-    if (may_change(key)) continue;
+    if (may_change(key) || (inner && !concerns_layers(key))) continue;
     const auto other = std::ranges::find(there, key, &ConfigValue::key);
     if (other == there.end() || other->value == value) continue;
+    if (inner) {
+      fail(
+          fmt::format("model.{}.{} is {}, but model.{} is {} in {}, whose weights this run takes: copy the "
+                      "keys of model: from that run's config.yaml",
+                      inner->key, key.substr(6), value, key.substr(6), other->value, source.dir.string()));
+    }
     fail(fmt::format("{} is {}, but {} in {}, whose weights and vocabulary this run takes: leave the key out",
                      key, value, other->value, source.dir.string()));
   }
@@ -119,6 +146,52 @@ std::string modules_of(const std::vector<std::string>& parameters) {
   return shown == modules.size() ? text : fmt::format("{} and {} more", text, modules.size() - shown);
 }
 
+/// The rows of that run's table for those of the inner model's.
+torch::Tensor rows_of(const InnerModel& inner, const InitialModel& source) {
+  const auto& tokenizer = vocabulary_of(source).tokenizer;
+  if (!tokenizer) fail(fmt::format("{} has no tokenizer", source.dir.string()));
+  std::vector<int64_t> rows;
+  for (const char letter : inner.rows) {
+    const auto ids = tokenizer->encode(std::string(1, letter));
+    const bool is_unknown = ids.size() == 1 && ids.front() == tokenizer->special().unk;
+    if (ids.size() != 1 || (is_unknown && letter != residue_letter(kUnknownResidue)))
+      fail(fmt::format("the vocabulary of {} has no token for {}", source.dir.string(), letter));
+    rows.push_back(ids.front());
+  }
+  const auto frame = encoder_frame(*tokenizer, "init_from");
+  if (frame.before.size() != 1 || frame.after.size() != 1)
+    fail(fmt::format("{} reads other tokens around a text than one at each end", source.dir.string()));
+  rows.push_back(frame.before.front());
+  rows.push_back(frame.after.front());
+  return torch::tensor(rows);
+}
+
+/// Where a parameter begins: its name in that run, and the rows that are taken; undefined: all.
+struct Origin {
+  std::string name;
+  torch::Tensor rows = {};
+};
+
+/// Nothing for a parameter that is new. Throws ConfigError if an inner model lacks one.
+std::optional<Origin> origin_of(const std::string& name, const std::optional<InnerModel>& inner,
+                                const InitialModel& source) {
+  const TensorSource& file = *source.model.tensors;
+  if (!inner) return file.contains(name) ? std::optional<Origin>({.name = name}) : std::nullopt;
+  const auto prefix = inner->module + ".";
+  if (!name.starts_with(prefix)) return std::nullopt;
+  const auto own = name.substr(prefix.size());
+  if (std::ranges::none_of(inner->parts, [&](const auto& part) { return own.starts_with(part); }))
+    return std::nullopt;
+  if (!file.contains(own)) {
+    fail(
+        fmt::format("{} has no '{}', which model.{} needs: copy the keys of model: from that run's "
+                    "config.yaml",
+                    file.place(), own, inner->key));
+  }
+  if (own == inner->table) return Origin{.name = own, .rows = rows_of(*inner, source)};
+  return Origin{.name = own};
+}
+
 /// Throws ConfigError if a new parameter is not trained.
 void check_adapted(const torch::nn::Module& model, const std::vector<std::string>& fresh) {
   const auto trained = stored_tensors(model);
@@ -150,15 +223,15 @@ std::optional<InitialModel> open_initial_model(const Experiment& experiment) {
   }
 }
 
-Vocabulary initial_vocabulary(const std::optional<InitialModel>& source) {
-  if (!source) return {};
+Vocabulary initial_vocabulary(const Experiment& experiment, const std::optional<InitialModel>& source) {
+  if (!source || (inner_of(experiment, *source) && !task_type(experiment).needs_tokenizer())) return {};
   auto vocabulary = vocabulary_of(*source);
   vocabulary.labels.clear();  // the classes are those of the new data
   return vocabulary;
 }
 
 std::unique_ptr<Task> task_of_new_run(const Experiment& experiment) {
-  return task_with_vocabulary(experiment, initial_vocabulary(open_initial_model(experiment)));
+  return task_with_vocabulary(experiment, initial_vocabulary(experiment, open_initial_model(experiment)));
 }
 
 std::optional<std::string> initial_weights_note(const Experiment& experiment) {
@@ -168,7 +241,8 @@ std::optional<std::string> initial_weights_note(const Experiment& experiment) {
 
 std::string load_initial_weights(const InitialModel& source, const Task& task, Model& model) {
   // If this run was killed before its first checkpoint, it already has a vocabulary.
-  if (vocabulary_of(source).tokenizer &&
+  const auto inner = inner_of(task.experiment(), source);
+  if (vocabulary_of(source).tokenizer && !inner &&
       vocabulary_of(source).tokenizer->fingerprint() != task.tokenizer().fingerprint()) {
     fail(
         fmt::format("{} has another vocabulary than when this run was started: train anew with "
@@ -179,7 +253,7 @@ std::string load_initial_weights(const InitialModel& source, const Task& task, M
   const TensorSource& file = *source.model.tensors;
   const auto path = file.place();
 
-  std::vector<std::pair<torch::Tensor, std::string>> found;
+  std::vector<std::pair<torch::Tensor, Origin>> found;
   std::vector<std::string> fresh;
   std::set<std::string> used;
   auto tensors = model.named_parameters();
@@ -187,19 +261,22 @@ std::string load_initial_weights(const InitialModel& source, const Task& task, M
   for (const auto& item : tensors) {
     const auto& name = item.key();
     if (is_adapter_parameter(name)) continue;  // its first value changes nothing
-    if (!file.contains(name) || (is_classifier(name) && !same_classes)) {
+    const auto origin = origin_of(name, inner, source);
+    if (!origin || (is_classifier(name) && !same_classes)) {
       fresh.push_back(name);
       continue;
     }
     const auto& wanted = item.value();
-    if (wanted.sizes() != file.shape(name)) {
-      fail(
-          fmt::format("{} has '{}' as ({}), this model as ({}): copy the keys of model: that set this shape "
-                      "from that run's config.yaml",
-                      path, name, fmt::join(file.shape(name), ", "), fmt::join(wanted.sizes(), ", ")));
+    auto shape = file.shape(origin->name);
+    if (origin->rows.defined() && !shape.empty()) shape.front() = wanted.size(0);
+    if (wanted.sizes() != shape) {
+      fail(fmt::format(
+          "{} has '{}' as ({}), this model as ({}): copy the keys of model: that set this shape "
+          "from that run's config.yaml",
+          path, origin->name, fmt::join(file.shape(origin->name), ", "), fmt::join(wanted.sizes(), ", ")));
     }
-    found.emplace_back(wanted, name);
-    used.insert(name);
+    found.emplace_back(wanted, *origin);
+    used.insert(origin->name);
   }
   if (has_adapters(model)) check_adapted(model, fresh);
   if (found.empty()) {
@@ -208,9 +285,15 @@ std::string load_initial_weights(const InitialModel& source, const Task& task, M
 
   const torch::NoGradGuard no_grad;
   TensorMap copied;
-  for (auto& [parameter, name] : found) {
-    file.read_into(parameter, name);
-    copied.emplace(name, parameter.detach());
+  for (auto& [parameter, origin] : found) {
+    if (origin.rows.defined()) {
+      auto table = torch::empty(file.shape(origin.name));
+      file.read_into(table, origin.name);
+      parameter.copy_(table.index_select(0, origin.rows));
+    } else {
+      file.read_into(parameter, origin.name);
+    }
+    copied.emplace(origin.name, parameter.detach());
   }
   check_finite(path, copied);
 

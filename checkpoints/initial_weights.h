@@ -25,8 +25,9 @@ struct InitialModel {
 std::optional<InitialModel> open_initial_model(const Experiment& experiment);
 
 /// The vocabulary with which a new run starts, before its task adds missing parts: the tokenizer of `source`.
-/// It has no labels, because the new task has its own. It is empty if there is no source.
-Vocabulary initial_vocabulary(const std::optional<InitialModel>& source);
+/// It has no labels, because the new task has its own. It is empty if there is no source, and
+/// if the source is a model within this one whose task reads no tokens.
+Vocabulary initial_vocabulary(const Experiment& experiment, const std::optional<InitialModel>& source);
 
 /// The task of a new run. Reads the training data and makes the tokenizer, or takes the tokenizer of the run
 /// that `init_from` names. Throws DataError, and ConfigError as open_initial_model().

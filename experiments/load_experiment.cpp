@@ -70,12 +70,23 @@ GenerationConfig usual_generation_for(const ConfigFile& file, const Experiment& 
 Experiment defaults_for(const ConfigFile& file, Experiment defaults) {
   auto first = defaults;
   file.read(first);  // to know the task, the source and the family
+  const auto& family = model_families().at(first.model.architecture);
+  const auto set_own = [&](ModelConfig& model) {
+    if (family.set_defaults) family.set_defaults(model);
+  };
   if (const auto dir = find_source(first)) {
-    inherit(read_stored_experiment(*dir), defaults);
-    if (!file.sets("task")) first.task = defaults.task;
+    const auto source = read_stored_experiment(*dir);
+    auto around = defaults.model;
+    set_own(around);
+    const bool is_other = first.model.architecture.type != source.model.architecture.type;
+    if (is_other && family.take_inner && family.take_inner(source.model, around)) {
+      defaults.model = around;
+    } else {
+      inherit(source, defaults);
+      if (!file.sets("task")) first.task = defaults.task;
+    }
   } else {
-    const auto& family = model_families().at(first.model.architecture);
-    if (family.set_defaults) family.set_defaults(defaults.model);
+    set_own(defaults.model);
   }
   defaults.generation = usual_generation_for(file, first);
   return defaults;

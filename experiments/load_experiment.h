@@ -23,8 +23,9 @@ Experiment parse_experiment(std::string_view text, std::string_view name,
 
 /// Keys that `file` does not set are as in `defaults`, except for these: a model that `init_from` names gives
 /// the keys of model, of data.tokenizer, and of its task: those of `task`, unless `file` names another one,
-/// the lengths of sequences, and the sizes of images. Otherwise the model family gives its own
-/// (ModelFamily::set_defaults). Throws ConfigError.
+/// the lengths of sequences, and the sizes of images. A model that can be within one of the family that
+/// `file` names gives the keys of the inner model alone (ModelFamily::take_inner). Otherwise the model family
+/// gives its own (ModelFamily::set_defaults). Throws ConfigError.
 Experiment read_experiment(const ConfigFile& file, Experiment defaults);
 
 /// The directory that `init_from` names: a run, or a model in Hugging Face's form. nullopt if it is not set

@@ -90,8 +90,7 @@ std::string name_of_run(const fs::path& dir) {
   std::error_code error;
   const auto full = fs::weakly_canonical(dir, error);
   auto name = (full.has_filename() ? full : full.parent_path()).filename().string();
-  std::ranges::replace_if(
-      name, [](unsigned char byte) { return byte < 0x20; }, '-');
+  std::ranges::replace_if(name, [](unsigned char byte) { return byte < 0x20; }, '-');
   while (name.starts_with('.')) name.erase(0, 1);
   return name.empty() ? "imported" : name;
 }
@@ -177,7 +176,10 @@ bool follow_tensors(const TensorMapping& mapping, const std::shared_ptr<const Te
   const bool is_tied = model.tie_embeddings && !mapping.has_own_output(tensors, compared);
   const bool has_pooler =
       model.pooler && (purpose.head != HeadKind::none || mapping.has_module(tensors, "head.pooler"));
-  const bool tells_contacts = model.contact_regression && mapping.has_module(tensors, "contact_regression");
+  const auto has_regression = [&](const std::string& within) {
+    return mapping.has_module(tensors, within + "contact_regression");
+  };
+  const bool tells_contacts = model.contact_regression && (has_regression("") || has_regression("language."));
   const bool is_changed = is_tied != model.tie_embeddings || has_pooler != model.pooler ||
                           tells_contacts != model.contact_regression;
   model.tie_embeddings = is_tied;

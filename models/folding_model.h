@@ -43,13 +43,21 @@ torch::Tensor residue_mask(const TokenBatch& chains, const torch::TensorOptions&
 /// Of the states (B, L, D) of residues those at batch.positions, (N, D), or the means of the rows, (B, D).
 torch::Tensor residue_features(const torch::Tensor& hidden, const Batch& batch);
 
+/// Chains, and what a FlowModel knows of their residues at all times.
+struct FlowChains {
+  TokenBatch chains;
+  torch::Tensor vectors;  // (B, L, D)
+};
+
 /// A model that moves backbones from noise to structures (flow matching, Lipman et al. 2023).
 class FlowModel {
  public:
   virtual ~FlowModel() = default;
+  /// What is computed once, before the first step.
+  virtual FlowChains read_chains(const TokenBatch& chains) = 0;
   /// The velocities of N, CA, C and O, (B, L, 4, 3), where they are at `places`, (B, L, 4, 3), at `times`
   /// (B), from 0, noise, to 1, the structure. Lengths are in units of kUnit Å.
-  virtual torch::Tensor velocities(const TokenBatch& chains, const torch::Tensor& places,
+  virtual torch::Tensor velocities(const FlowChains& chains, const torch::Tensor& places,
                                    const torch::Tensor& times) = 0;
   /// The Euler steps of a prediction.
   virtual int64_t n_steps() const = 0;

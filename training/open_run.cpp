@@ -28,7 +28,7 @@ std::unique_ptr<Task> new_or_resumed_task(TrainingRun& run) {
   if (run.directory->goes_on()) return task_with_vocabulary(run.experiment, run.directory->vocabulary());
   announce(run, learning_note(run.experiment));
   run.source = open_initial_model(run.experiment);
-  auto task = task_with_vocabulary(run.experiment, initial_vocabulary(run.source));
+  auto task = task_with_vocabulary(run.experiment, initial_vocabulary(run.experiment, run.source));
   if (!run.source && task->vocabulary().tokenizer)
     announce(run, vocabulary_note(run.experiment.data.tokenizer, *task->vocabulary().tokenizer));
   return task;

@@ -30,8 +30,8 @@ void write_bert_keys(const ModelConfig& from, nlohmann::json& to) {
   to["attention_probs_dropout_prob"] = from.attention_dropout;
 }
 
-void add_bert_maps(const std::string& theirs, const std::string& attention, TensorRules& rules) {
-  const std::string ours = "encoder.layers.{}.";
+void add_bert_maps(const std::string& ours, const std::string& theirs, const std::string& attention,
+                   TensorRules& rules) {
   rules.module(ours + "self_attention.q", theirs + attention + "query");
   rules.module(ours + "self_attention.k", theirs + attention + "key");
   rules.module(ours + "self_attention.v", theirs + attention + "value");
@@ -154,7 +154,7 @@ TensorRules body_rules(const Experiment& experiment, const std::string& body) {
   rules.module("encoder_embedder.position_embedding", body + "embeddings.position_embeddings");
   rules.module("encoder_embedder.segment_embedding", body + "embeddings.token_type_embeddings");
   rules.module("encoder_embedder.embedding_norm", body + "embeddings.LayerNorm");
-  add_bert_maps(theirs, "attention.self.", rules);
+  add_bert_maps(ours, theirs, "attention.self.", rules);
   rules.module(ours + "residual.self_attention_norm", theirs + "attention.output.LayerNorm");
   rules.module(ours + "residual.feed_forward_norm", theirs + "output.LayerNorm");
   // A table of 0, 1, … that older versions saved.

@@ -84,18 +84,19 @@ void write_esm(const Experiment& from, nlohmann::json& to) {
 
 TensorRules esm_rules(const Experiment& experiment) {
   const auto& model = experiment.model;
-  const std::string ours = "encoder.layers.{}.", body = "esm.", theirs = body + "encoder.layer.{}.";
+  const std::string part = folds(experiment) ? "language." : "", ours = part + "encoder.layers.{}.",
+                    body = "esm.", theirs = body + "encoder.layer.{}.";
   TensorRules rules;
   rules.layers(model.n_layers);
   if (!folds(experiment)) rules.prefix(body);
-  rules.module("token_embedding", body + "embeddings.word_embeddings");
-  rules.module("encoder_embedder.position_embedding", body + "embeddings.position_embeddings");
-  rules.module("encoder_embedder.embedding_norm", body + "embeddings.layer_norm");
-  add_bert_maps(theirs, "attention.self.", rules);
+  rules.module(part + "token_embedding", body + "embeddings.word_embeddings");
+  rules.module(part + "encoder_embedder.position_embedding", body + "embeddings.position_embeddings");
+  rules.module(part + "encoder_embedder.embedding_norm", body + "embeddings.layer_norm");
+  add_bert_maps(ours, theirs, "attention.self.", rules);
   rules.module(ours + "residual.self_attention_norm", theirs + "attention.LayerNorm");
   rules.module(ours + "residual.feed_forward_norm", theirs + "LayerNorm");
-  rules.module("encoder.final_norm", body + "encoder.emb_layer_norm_after");
-  rules.module("contact_regression", body + "contact_head.regression");
+  rules.module(part + "encoder.final_norm", body + "encoder.emb_layer_norm_after");
+  rules.module(part + "contact_regression", body + "contact_head.regression");
   // A table of 0, 1, … that older versions saved.
   rules.ignore(body + "embeddings.position_ids");
   if (model.position == Position::rotary) {

@@ -139,11 +139,11 @@ void write_esmfold(const ModelConfig& from, nlohmann::json& to) {
 void add_esmfold_rules(const ModelConfig& model, TensorRules& rules) {
   using Names = std::pair<const char*, const char*>;  // ours, theirs
   const auto& fold = model.architecture.as<EsmfoldConfig>();
-  rules.tensor("layer_weights", "esm_s_combine");
+  rules.tensor("language.layer_weights", "esm_s_combine");
   constexpr auto around = std::to_array<Names>(
-      {{"language_norm", "esm_s_mlp.0"},
-       {"language_in", "esm_s_mlp.1"},
-       {"language_out", "esm_s_mlp.3"},
+      {{"language.norm", "esm_s_mlp.0"},
+       {"language.in", "esm_s_mlp.1"},
+       {"language.out", "esm_s_mlp.3"},
        {"residue_embedding", "embedding"},
        {"distance_head", "distogram_head"},
        {"error_head", "ptm_head"},

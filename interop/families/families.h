@@ -40,9 +40,10 @@ ForeignFamily whisper_foreign();
 /// nothing.
 void read_bert_keys(ForeignConfig& from, double usual_dropout, ModelConfig& to);
 void write_bert_keys(const ModelConfig& from, nlohmann::json& to);
-/// The linear maps of layers that are called `theirs`, "bert.encoder.layer.{}." for example; `attention`:
-/// what the names of queries, keys and values begin with.
-void add_bert_maps(const std::string& theirs, const std::string& attention, TensorRules& rules);
+/// The linear maps of layers that are called "encoder.layers.{}." here and "bert.encoder.layer.{}." there,
+/// for example; `attention`: what the names of queries, keys and values begin with.
+void add_bert_maps(const std::string& ours, const std::string& theirs, const std::string& attention,
+                   TensorRules& rules);
 
 /// The embeddings, layers and last norm of GPT-2. `move`: how a linear map is stored.
 void add_gpt2_body(Move move, TensorRules& rules);

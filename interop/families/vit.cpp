@@ -63,7 +63,7 @@ TensorRules transformer_rules(const Experiment& experiment, const std::string& b
   rules.tensor("embedder.projection.weight", body + "embeddings.patch_embeddings.projection.weight",
                Move::reshaped, {model.d_model, channels, vit.patch_size, vit.patch_size});
   rules.tensor("embedder.projection.bias", body + "embeddings.patch_embeddings.projection.bias");
-  add_bert_maps(theirs, "attention.attention.", rules);
+  add_bert_maps(ours, theirs, "attention.attention.", rules);
   rules.module(ours + "residual.self_attention_norm", theirs + "layernorm_before");
   rules.module(ours + "residual.feed_forward_norm", theirs + "layernorm_after");
   rules.module("encoder.final_norm", body + "layernorm");

@@ -12,10 +12,9 @@
 #include <torch/utils.h>
 
 #include "base/residues/residues.h"
-#include "layers/weights/construction.h"
-#include "models/contact_regression.h"
 #include "models/families/family_model.h"
 #include "models/families/folding_keys.h"
+#include "models/families/residue_language.h"
 #include "models/folding_model.h"
 
 namespace zoo {
@@ -29,17 +28,15 @@ const EsmfoldConfig& esmfold_config(const ModelConfig& config) {
   return config.architecture.as<EsmfoldConfig>();
 }
 
-/// Chains in ESM's vocabulary, between its tokens for start and end: (B, L + 2).
-TokenBatch esm_tokens(const TokenBatch& chains) {
-  const int64_t B = chains.batch_size(), L = chains.length();
-  const auto table = torch::tensor(esm_tokens_of_residues()).to(chains.ids.device());
-  const auto lengths = chains.lengths.defined() ? chains.lengths : torch::full({B}, L, chains.ids.options());
-  auto ids = torch::full({B, L + 2}, kEsmPadding, chains.ids.options());
-  ids.select(1, 0).fill_(kEsmStart);
-  ids.narrow(1, 1, L).copy_(
-      table.index({chains.ids}).masked_fill(residue_mask(chains, chains.ids.options()) == 0, kEsmPadding));
-  ids.scatter_(1, (lengths + 1).unsqueeze(1), kEsmEnd);
-  return {.ids = ids, .lengths = lengths + 2};
+ResidueLanguageOptions language_options(const ModelConfig& config, int64_t vocab_size) {
+  return ResidueLanguageOptions(config,
+                                {.residues = esm_tokens_of_residues(),
+                                 .start = kEsmStart,
+                                 .padding = kEsmPadding,
+                                 .end = kEsmEnd,
+                                 .n_rows = vocab_size},
+                                esmfold_config(config).residue_width)
+      .gradients(LanguageGradients::none);  // it is not trained with the trunk
 }
 
 void validate_esmfold(const ModelConfig& config, const Complain& complain) {
@@ -86,22 +83,13 @@ class EsmfoldModel final : public Cloneable<EsmfoldModel, FamilyModel>,
   }
   /// Those of the language model, over <cls>, the residues and <eos>.
   void attention_maps(const Batch& batch, AttentionMaps& maps) override {
-    language_states(batch.input, &maps.encoder);
+    language_->states(batch.input, &maps.encoder);
   }
 
   void visit_weights(const WeightVisitor& visit) const override;
 
  private:
-  /// The states of the language model before, between and after its layers, (B, L + 2, D) each.
-  std::vector<torch::Tensor> language_states(const TokenBatch& chains, std::vector<torch::Tensor>* maps);
-  /// (B, L, Cs)
-  torch::Tensor residue_vectors(const TokenBatch& chains);
-
-  TokenEmbedder encoder_embedder_{nullptr};
-  Stack encoder_{nullptr};
-  torch::Tensor layer_weights_;  // (n_layers + 1)
-  Norm language_norm_{nullptr};
-  Linear language_in_{nullptr}, language_out_{nullptr};
+  ResidueLanguage language_{nullptr};
   torch::nn::Embedding residue_embedding_{nullptr};  // (23, Cs): residues, X and a hidden one come first
   FoldingTrunk trunk_{nullptr};
   Linear distance_head_{nullptr}, error_head_{nullptr}, residue_head_{nullptr};
@@ -117,17 +105,7 @@ EsmfoldModel::EsmfoldModel(const ModelConfig& config, const ModelPurpose& purpos
   const auto scores = [](int64_t from, int64_t to) {
     return Linear(linear_options(from, to, WeightUse::scores));
   };
-  const TokenEmbedding tokens =
-      register_module("token_embedding", make_token_embedding(config, purpose.vocab_size));
-  encoder_embedder_ = register_module("encoder_embedder", TokenEmbedder(config, tokens));
-  encoder_ = register_module("encoder", Stack(config, StackRole::encoder));
-  if (config.contact_regression)
-    register_module("contact_regression", ContactRegression(config.n_layers * config.n_heads));
-  layer_weights_ = register_parameter(
-      "layer_weights", drawn_tensor({config.n_layers + 1}, [](torch::Tensor& weights) { weights.zero_(); }));
-  language_norm_ = register_module("language_norm", Norm(NormOptions(config.d_model)));
-  language_in_ = register_module("language_in", Linear(LinearOptions(config.d_model, cs)));
-  language_out_ = register_module("language_out", Linear(LinearOptions(cs, cs)));
+  language_ = register_module("language", ResidueLanguage(language_options(config, purpose.vocab_size)));
   if (c.embed_residues)
     residue_embedding_ = register_module("residue_embedding", make_table(kResidueRows, cs));
   trunk_ = register_module("trunk", FoldingTrunk(trunk_options(c)));
@@ -140,39 +118,11 @@ EsmfoldModel::EsmfoldModel(const ModelConfig& config, const ModelPurpose& purpos
   lddt_head_ = register_module("lddt_head", scores(width, kLddtBins * std::ssize(kAtomNames)));
 }
 
-std::vector<torch::Tensor> EsmfoldModel::language_states(const TokenBatch& chains,
-                                                         std::vector<torch::Tensor>* maps) {
-  Batch batch;
-  batch.input = esm_tokens(chains);
-  const auto embedded = encoder_embedder_->forward(batch);
-  std::vector<torch::Tensor> states;
-  auto last = encoder_({.x = embedded.vectors,
-                        .mask = Mask::lengths(embedded.lengths),
-                        .ids = embedded.ids,
-                        .layer_inputs = &states,
-                        .self_maps = maps});
-  states.push_back(std::move(last));
-  return states;
-}
-
-torch::Tensor EsmfoldModel::residue_vectors(const TokenBatch& chains) {
-  // The language model is not trained with the trunk.
-  const auto states = [&] {
-    const torch::NoGradGuard no_grad;
-    return language_states(chains, nullptr);
-  }();
-  const auto weights = layer_weights_.softmax(0);
-  auto mixed = torch::zeros_like(states.front());
-  for (size_t i = 0; i < states.size(); ++i) mixed = mixed + states[i] * weights[static_cast<int64_t>(i)];
-  const auto x = mixed.narrow(1, 1, chains.length());
-  const auto vectors = language_out_(language_in_(language_norm_(x)).relu());
-  return residue_embedding_ ? vectors + residue_embedding_(chains.ids) : vectors;
-}
-
 Folding EsmfoldModel::fold(const Batch& batch, std::optional<int64_t> passes) {
   const auto& c = esmfold_config(config_);
   const auto& chains = batch.input;
-  const auto vectors = residue_vectors(chains);
+  auto vectors = language_(chains);
+  if (residue_embedding_) vectors = vectors + residue_embedding_(chains.ids);
   const auto mask = residue_mask(chains, vectors.options().requires_grad(false));
   const FoldingInput input{
       .vectors = vectors,
@@ -209,11 +159,8 @@ void EsmfoldModel::visit_weights(const WeightVisitor& visit) const {
 void count_esmfold(CostAccount& account, const ModelConfig& config, const ModelPurpose& purpose,
                    const PassShape& shape) {
   const auto& c = esmfold_config(config);
-  const int64_t n_tokens = shape.length + 2;
-  const auto all_tokens = static_cast<double>(shape.batch_size * n_tokens);
-  count_token_table(account, "token_embedding", config, purpose.vocab_size, all_tokens);
-  count_token_embedder(account, "encoder_embedder", config, all_tokens);
-  count_encoder(account, config, shape.batch_size, n_tokens);
+  count_residue_language(account, "language", language_options(config, purpose.vocab_size), shape.batch_size,
+                         shape.length);
 
   FoldingCost cost{.account = account,
                    .n_chains = static_cast<double>(shape.batch_size),
@@ -224,8 +171,6 @@ void count_esmfold(CostAccount& account, const ModelConfig& config, const ModelP
              width = static_cast<double>(c.confidence_width),
              n_states = static_cast<double>(c.structure.n_blocks);
   constexpr double lddt_outputs = kLddtBins * kAtomNames.size();
-  cost.add("language_in", "linear", n * static_cast<double>(config.d_model) * cs, n * cs);
-  cost.add("language_out", "linear", n * cs * cs, n * cs);
   for (const auto* head : {"distance_head", "error_head"})
     cost.add(head, "output", n_pairs * cz * kBins, n_pairs * kBins);
   cost.add("residue_head", "output", n * cs * kResidueRows, n * kResidueRows);

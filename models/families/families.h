@@ -41,6 +41,18 @@ struct PassShape {
   }
 };
 
+/// A model within the models of a family, with weights of its own that `init_from` may take from a run of
+/// such a model.
+struct InnerModel {
+  ModelConfig config;
+  std::string key;                 // of its configuration, relative to `model`
+  std::string module;              // that has its parts
+  std::vector<std::string> parts;  // what the names of its own parameters begin with there, as in such a run
+  /// The table of its tokens. Its rows stand for the letters of `rows`, then for the start and the end of a
+  /// text.
+  std::string table, rows;
+};
+
 /// A family. Programs add their own with model_families().add().
 struct ModelFamily : TypeInfo {
   FamilyShape shape = FamilyShape::other;
@@ -67,6 +79,10 @@ struct ModelFamily : TypeInfo {
   /// Sets the keys of `model` for which the family's authors used other values than ModelConfig has, which
   /// are GPT-2's. They hold where a configuration does not set the key. Default: no keys.
   std::function<void(ModelConfig& config)> set_defaults = nullptr;
+  /// The model within a model with these keys; nothing if it has none. Default: none has.
+  std::function<std::optional<InnerModel>(const ModelConfig& config)> inner = nullptr;
+  /// Gives `config` a model like `found` within, and says whether it can be there. For families with `inner`.
+  std::function<bool(const ModelConfig& found, ModelConfig& config)> take_inner = nullptr;
   /// Checks conditions across keys for this family only; keys are relative to `model`. Default: no checks.
   std::function<void(const ModelConfig& config, const Complain& complain)> validate = nullptr;
 };

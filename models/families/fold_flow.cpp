@@ -1,12 +1,14 @@
 // Folding by flow matching with plain layers (Wang et al. 2025, "SimpleFold: Folding Proteins is Simpler than
 // You Think"): a transformer over residues reads where the atoms of the backbone are at some time between
-// noise and structure, and says how they move. A small network turns the atoms of a residue into a vector,
+// noise and structure, and says how they move. A language model of proteins may tell it of
+// the sequence. A small network turns the atoms of a residue into a vector,
 // and a linear map turns it back. The time modulates all layers (layers/modulated_layer.h).
 
 #include "models/families/fold_flow.h"
 
 #include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -62,6 +64,7 @@ void validate_fold_flow(const ModelConfig& config, const Complain& complain) {
   if (config.position != Position::rotary)
     complain("position", fmt::format("of a fold_flow must be rotary, not {}", name_of(config.position)));
   if (flow_config(config).time_width % 2 != 0) complain("architecture.time_width", "must be even");
+  validate_language_model(flow_config(config).language_model, complain);
   refuse("experts", config.experts.has_value());
   refuse("norm_placement", config.norm_placement != NormPlacement::pre);
   refuse("layer_scale", config.layer_scale.has_value());
@@ -77,6 +80,7 @@ void describe(ConfigVisitor& v, FoldFlowConfig& c) {
           Limits::between(1, most_steps));
   v.field("time_width", c.time_width, "Sines and cosines that the layers are told of the time.",
           Limits::between(2, widest));
+  describe_language_model(v, c.language_model);
 }
 
 namespace {
@@ -87,7 +91,11 @@ class FoldFlowModel final : public Cloneable<FoldFlowModel, FamilyModel>,
  public:
   FoldFlowModel(const ModelConfig& config, const ModelPurpose& purpose);
 
-  torch::Tensor velocities(const TokenBatch& chains, const torch::Tensor& places,
+  FlowChains read_chains(const TokenBatch& chains) override {
+    const auto letters = residue_embedding_(chains.ids);
+    return {.chains = chains, .vectors = language_ ? letters + language_(chains) : letters};
+  }
+  torch::Tensor velocities(const FlowChains& chains, const torch::Tensor& places,
                            const torch::Tensor& times) override {
     const auto scales = scales_at(times);
     const auto said = out_(states(chains, scales.in * places, times)).unflatten(-1, {kBackboneAtoms, 3});
@@ -111,8 +119,9 @@ class FoldFlowModel final : public Cloneable<FoldFlowModel, FamilyModel>,
 
  private:
   /// (B, L, D)
-  torch::Tensor states(const TokenBatch& chains, const torch::Tensor& places, const torch::Tensor& times);
+  torch::Tensor states(const FlowChains& known, const torch::Tensor& places, const torch::Tensor& times);
 
+  ResidueLanguage language_{nullptr};
   torch::nn::Embedding residue_embedding_{nullptr};  // (21, D)
   Linear places_in_{nullptr}, places_out_{nullptr};  // 12 → D → D
   Linear time_in_{nullptr}, time_out_{nullptr};      // time_width → D → D
@@ -125,6 +134,8 @@ class FoldFlowModel final : public Cloneable<FoldFlowModel, FamilyModel>,
 FoldFlowModel::FoldFlowModel(const ModelConfig& config, const ModelPurpose& purpose)
     : Cloneable(config, purpose) {
   const int64_t D = config.d_model;
+  if (const auto& language = flow_config(config).language_model)
+    language_ = register_module("language", ResidueLanguage(language_options(*language, D)));
   residue_embedding_ = register_module("residue_embedding", make_table(kResidueTypes, D));
   places_in_ = register_module("places_in", Linear(LinearOptions(kNumbers, D)));
   places_out_ = register_module("places_out", Linear(LinearOptions(D, D)));
@@ -139,10 +150,11 @@ FoldFlowModel::FoldFlowModel(const ModelConfig& config, const ModelPurpose& purp
   out_ = register_module("out", Linear(linear_options(D, kNumbers, WeightUse::scores)));
 }
 
-torch::Tensor FoldFlowModel::states(const TokenBatch& chains, const torch::Tensor& places,
+torch::Tensor FoldFlowModel::states(const FlowChains& known, const torch::Tensor& places,
                                     const torch::Tensor& times) {
+  const auto& chains = known.chains;
   const auto condition = time_out_(torch::silu(time_in_(time_waves(times, flow_config(config_).time_width))));
-  auto x = residue_embedding_(chains.ids) + places_out_(torch::silu(places_in_(places.flatten(2))));
+  auto x = known.vectors + places_out_(torch::silu(places_in_(places.flatten(2))));
   const PositionRange range(0, chains.length());
   const auto table = rotary_(range, x.device());
   const AttentionContext context{
@@ -154,7 +166,8 @@ torch::Tensor FoldFlowModel::states(const TokenBatch& chains, const torch::Tenso
 torch::Tensor FoldFlowModel::hidden_states(const Batch& batch) {
   const auto& ids = batch.input.ids;
   const auto options = out_->bias.options().requires_grad(false);
-  return states(batch.input, torch::zeros({ids.size(0), ids.size(1), kBackboneAtoms, 3}, options),
+  return states(read_chains(batch.input),
+                torch::zeros({ids.size(0), ids.size(1), kBackboneAtoms, 3}, options),
                 torch::zeros({ids.size(0)}, options));
 }
 
@@ -166,6 +179,10 @@ void count_fold_flow(CostAccount& account, const ModelConfig& config, const Mode
   const auto add = [&](const char* name, int64_t from, int64_t to, double n_vectors) {
     count_linear(account, name, "linear", LinearOptions(from, to), n_vectors);
   };
+  if (const auto& language = flow_config(config).language_model) {
+    count_residue_language(account, "language", language_options(*language, D), shape.batch_size,
+                           shape.length);
+  }
   count_table(account, "residue_embedding", kResidueTypes, D, n);
   add("places_in", kNumbers, D, n);
   add("places_out", D, D, n);
@@ -206,6 +223,18 @@ ModelFamily fold_flow_family() {
     config.bias = false;
     config.dropout = 0;
     config.init = Initialization::xavier_uniform;
+  };
+  family.take_inner = [](const ModelConfig& found, ModelConfig& config) {
+    const auto language = language_model_like(found);
+    if (!language) return false;
+    auto keys = config.architecture.type == "fold_flow" && config.architecture.options ? flow_config(config)
+                                                                                       : FoldFlowConfig();
+    keys.language_model = *language;
+    config.architecture = Selection("fold_flow", std::move(keys));
+    return true;
+  };
+  family.inner = [](const ModelConfig& config) {
+    return inner_language_model(flow_config(config).language_model);
   };
   family.validate = validate_fold_flow;
   return family;

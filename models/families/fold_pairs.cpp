@@ -1,9 +1,10 @@
 // Folding with vectors of pairs (Jumper et al. 2021; Lin et al. 2023): the trunk and the structure module of
-// ESMFold on the sequence alone, without a language model before them. It learns to place backbones.
+// ESMFold, on letters alone or behind a language model. It learns to place backbones.
 
 #include "models/families/fold_pairs.h"
 
 #include <string>
+#include <utility>
 
 #include <torch/utils.h>
 
@@ -28,6 +29,7 @@ const FoldPairsConfig& pairs_config(const ModelConfig& config) {
 void describe(ConfigVisitor& v, FoldPairsConfig& c) {
   describe_trunk(v, c);
   v.field("structure", c.structure, "The structure module.");
+  describe_language_model(v, c.language_model);
 }
 
 namespace {
@@ -38,6 +40,10 @@ class FoldPairsModel final : public Cloneable<FoldPairsModel, FamilyModel>,
  public:
   FoldPairsModel(const ModelConfig& config, const ModelPurpose& purpose) : Cloneable(config, purpose) {
     const auto& c = pairs_config(config);
+    if (c.language_model) {
+      language_ =
+          register_module("language", ResidueLanguage(language_options(*c.language_model, c.residue_width)));
+    }
     residue_embedding_ = register_module("residue_embedding", make_table(kResidueTypes, c.residue_width));
     trunk_ = register_module("trunk", FoldingTrunk(trunk_options(c)));
     distance_head_ = register_module("distance_head",
@@ -75,6 +81,7 @@ class FoldPairsModel final : public Cloneable<FoldPairsModel, FamilyModel>,
     return is_training() && most > 1 ? 1 + CounterRandom({draw_seed()}).below(most) : most;
   }
 
+  ResidueLanguage language_{nullptr};
   torch::nn::Embedding residue_embedding_{nullptr};  // (21, Cs)
   FoldingTrunk trunk_{nullptr};
   Linear distance_head_{nullptr};
@@ -82,7 +89,8 @@ class FoldPairsModel final : public Cloneable<FoldPairsModel, FamilyModel>,
 
 Folding FoldPairsModel::fold(const Batch& batch, std::optional<int64_t> passes) {
   const auto& chains = batch.input;
-  const auto vectors = residue_embedding_(chains.ids);
+  auto vectors = residue_embedding_(chains.ids);
+  if (language_) vectors = vectors + language_(chains);
   const auto mask = residue_mask(chains, vectors.options().requires_grad(false));
   // An unknown residue has a backbone, too: that of alanine.
   const FoldingInput input{
@@ -105,6 +113,10 @@ void count_fold_pairs(CostAccount& account, const ModelConfig& config, const Mod
   FoldingCost cost{.account = account,
                    .n_chains = static_cast<double>(shape.batch_size),
                    .length = static_cast<double>(shape.length)};
+  if (c.language_model) {
+    count_residue_language(account, "language", language_options(*c.language_model, c.residue_width),
+                           shape.batch_size, shape.length);
+  }
   count_table(account, "residue_embedding", kResidueTypes, c.residue_width, cost.n_residues());
   cost.add("distance_head", "output", cost.n_pairs() * static_cast<double>(c.pair_width * kDistanceBins),
            cost.n_pairs() * kDistanceBins);
@@ -118,15 +130,29 @@ ModelFamily fold_pairs_family() {
   ModelFamily family;
   family.name = "fold_pairs";
   family.doc =
-      "Folds proteins with vectors of pairs and a structure module, as ESMFold without its language model.";
+      "Folds proteins with vectors of pairs and a structure module, as ESMFold, with a language model or "
+      "without.";
   family.make_options = options_of<FoldPairsConfig>();
   family.heads = {HeadKind::none};
   family.make = makes<FoldPairsModel>();
   family.count = count_fold_pairs;
   family.no_maps = "attends to residues and pairs in other ways";
   family.set_defaults = [](ModelConfig& config) { config.init = Initialization::xavier_uniform; };
+  family.take_inner = [](const ModelConfig& found, ModelConfig& config) {
+    const auto language = language_model_like(found);
+    if (!language) return false;
+    auto keys = config.architecture.type == "fold_pairs" && config.architecture.options ? pairs_config(config)
+                                                                                        : FoldPairsConfig();
+    keys.language_model = *language;
+    config.architecture = Selection("fold_pairs", std::move(keys));
+    return true;
+  };
+  family.inner = [](const ModelConfig& config) {
+    return inner_language_model(pairs_config(config).language_model);
+  };
   family.validate = [](const ModelConfig& config, const Complain& complain) {
     validate_trunk(pairs_config(config), complain);
+    validate_language_model(pairs_config(config).language_model, complain);
   };
   return family;
 }

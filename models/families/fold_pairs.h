@@ -6,6 +6,7 @@
 
 #include "models/config/model_config.h"
 #include "models/families/folding_keys.h"
+#include "models/families/residue_language.h"
 
 namespace zoo {
 
@@ -25,6 +26,7 @@ struct FoldPairsConfig {
                                      .angle_width = 32,
                                      .angle_blocks = 1,
                                      .dropout = 0};
+  std::optional<LanguageModelConfig> language_model = {};  // default: letters alone
 };
 void describe(ConfigVisitor& v, FoldPairsConfig& c);
 

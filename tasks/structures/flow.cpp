@@ -66,9 +66,10 @@ torch::Tensor follow_flow(FlowModel& model, const TokenBatch& chains, std::span<
   auto places = noise.to(chains.ids.device());
   const auto mask = residue_mask(chains, places.options()).unsqueeze(-1).unsqueeze(-1);
   const auto n = static_cast<double>(model.n_steps());
+  const auto known = model.read_chains(chains);
   for (int64_t step = 0; step < model.n_steps(); ++step) {
     const auto times = torch::full({B}, static_cast<double>(step) / n, places.options());
-    places = places + model.velocities(chains, places, times).to(torch::kFloat) * mask / n;
+    places = places + model.velocities(known, places, times).to(torch::kFloat) * mask / n;
   }
   return places * FlowModel::kUnit;
 }

@@ -44,7 +44,8 @@ torch::Tensor StructureLoss::flow_loss(FlowModel& model, const Batch& part) cons
   // Where the time is nearly 1 an error of the alignment would count without limit.
   constexpr double least_time_left = 0.05;
   const auto points = flow_points(part, draw_row_seed());
-  const auto velocities = model.velocities(part.input, points.places, points.times).to(torch::kFloat);
+  const auto velocities =
+      model.velocities(model.read_chains(part.input), points.places, points.times).to(torch::kFloat);
   const auto known = part.field(fields::kKnownAtoms);  // (B, L, 4)
   const auto left = (1 - points.times).view({-1, 1, 1, 1});
   const auto reached = points.places + left * velocities;

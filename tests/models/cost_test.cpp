@@ -110,6 +110,14 @@ TEST(ModelCost, CountsTheParametersOfModelsThatLearnToFold) {
   ModelConfig pairs;
   pairs.architecture = Selection("fold_pairs", FoldPairsConfig{.n_blocks = 3, .residue_width = 24});
   EXPECT_EQ(model_cost(pairs, fold, 8).parameters, real_parameters(pairs, fold));
+  // With a language model inside.
+  LanguageModelConfig language;
+  language.model.d_model = 12, language.model.n_layers = 2, language.model.n_heads = 2;
+  flow.architecture = Selection("fold_flow", FoldFlowConfig{.time_width = 6, .language_model = language});
+  pairs.architecture = Selection(
+      "fold_pairs", FoldPairsConfig{.n_blocks = 3, .residue_width = 24, .language_model = language});
+  EXPECT_EQ(model_cost(flow, fold, 8).parameters, real_parameters(flow, fold));
+  EXPECT_EQ(model_cost(pairs, fold, 8).parameters, real_parameters(pairs, fold));
 }
 
 // The cost per token that `zoo inspect` shows agrees with the cost of a batch that the trainer counts.

@@ -242,7 +242,7 @@ TEST(Flow, TheAlignmentCountsWithALimit) {
       const RowScope rows(b);
       const RandomScope random({seed});
       const auto points = flow_points(row, draw_row_seed());
-      const auto velocities = flow.velocities(row.input, points.places, points.times);
+      const auto velocities = flow.velocities(flow.read_chains(row.input), points.places, points.times);
       const auto known = row.field(fields::kKnownAtoms);
       const auto flat = [](const torch::Tensor& places) { return places.flatten(1, 2); };
       const auto laid =
