@@ -24,12 +24,15 @@
 #include "base/device.h"
 #include "base/error.h"
 #include "base/process.h"
+#include "comparison/tasks/compare_tasks.h"
 #include "comparison/planning/comparison_directory.h"
 #include "comparison/tuning.h"
 #include "io/file_kind.h"
 #include "io/files.h"
 #include "io/json_document.h"
 #include "pages/tables/table.h"
+#include "pages/tables/task_document.h"
+#include "pages/tables/task_markdown.h"
 #include "training/stop_signals.h"
 
 namespace zoo {
@@ -64,11 +67,66 @@ void make_reports(const CompareArguments& arguments) {
   check_reports(dir);
   const auto text = read_file(path, Follow::everything, JsonLimits::bytes);
   try {
-    write_reports(parse_ordered_json(text), dir);
+    const auto results = parse_ordered_json(text);
+    has_several_tasks(results) ? write_task_reports(results, dir) : write_reports(results, dir);
   } catch (const DataError& error) {
     throw DataError(fmt::format("{}: no results of a comparison: {}", path.string(), error.what()));
   }
   std::cout << "report   " << (dir / "report.html").string() << '\n';
+}
+
+CompareOptions options_of(const CompareArguments& arguments, const std::string& name) {
+  CompareOptions options;
+  options.dir = arguments.out.empty() ? std::filesystem::path("runs") / name : arguments.out;
+  options.existing = arguments.resume      ? ExistingRun::resume
+                     : arguments.overwrite ? ExistingRun::replace
+                                           : ExistingRun::refuse;
+  options.program = this_program();
+  options.device = arguments.device;
+  options.jobs = arguments.jobs;
+  options.command = command_of(arguments.comparison);
+  options.on_message = [](const std::string& line) { std::cerr << line << '\n'; };
+  return options;
+}
+
+/// Shows a table past std::cout, which would escape the bold type on a terminal.
+void put(const std::string& table) {
+  std::cout.flush();
+  if (std::fputs(table.c_str(), stdout) < 0) throw SystemError("cannot write to standard output");
+}
+
+void show_files(const std::filesystem::path& dir, const nlohmann::ordered_json& results) {
+  std::cout << '\n' << results["measured"].get<std::string>() << "\n\n";
+  std::cout << "report   " << (dir / "report.html").string() << '\n'
+            << "results  " << (dir / "results.json").string() << '\n';
+}
+
+/// The exit code of a comparison that the user has stopped.
+int stopped(const CompareOptions& options, const std::optional<StopSignals>& signals) {
+  std::cerr << options.dir.string() << ": stopped and saved; the same command with --resume goes on\n";
+  return signals->exit_code();
+}
+
+/// The exit code: not 0 if the user has stopped it, or if a task failed.
+int run_tasks(const CompareArguments& arguments, const TaskComparison& comparison) {
+  auto options = options_of(arguments, comparison.settings.name);
+  std::optional<StopSignals> signals;
+  options.on_plan = [&](const ComparisonPlan& plan) {
+    show_plan(plan, n_tuning_runs(comparison.tasks.front().comparison));
+    if (!signals) signals.emplace();
+  };
+  options.should_stop = [&] { return signals && signals->received(); };
+  const auto results = compare_tasks(comparison, options);
+  if (results.is_null()) return stopped(options, signals);
+  const bool has_failed =
+      std::ranges::any_of(results["tasks"], [](const auto& task) { return task["error"].is_string(); });
+  if (arguments.json) {
+    std::cout << json_text(results) << '\n';
+  } else {
+    put(task_table(results));
+    show_files(options.dir, results);
+  }
+  return has_failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
 /// The exit code: not 0 if the user has stopped it.
@@ -78,42 +136,25 @@ int run(const CompareArguments& arguments) {
     return EXIT_SUCCESS;
   }
   parse_device(arguments.device);  // throws before anything is read
+  if (const auto tasks = read_task_comparison(arguments.comparison)) return run_tasks(arguments, *tasks);
   const auto comparison = read_comparison(arguments.comparison);
   std::optional<StopSignals> signals;  // set once there is a plan: before, there is nothing to save
-  CompareOptions options;
-  options.dir =
-      arguments.out.empty() ? std::filesystem::path("runs") / comparison.settings.name : arguments.out;
-  options.existing = arguments.resume      ? ExistingRun::resume
-                     : arguments.overwrite ? ExistingRun::replace
-                                           : ExistingRun::refuse;
-  options.program = this_program();
-  options.device = arguments.device;
-  options.jobs = arguments.jobs;
-  options.command = command_of(arguments.comparison);
+  auto options = options_of(arguments, comparison.settings.name);
   options.on_plan = [&](const ComparisonPlan& plan) {
     show_plan(plan, n_tuning_runs(comparison));
     signals.emplace();
   };
-  options.on_message = [](const std::string& line) { std::cerr << line << '\n'; };
   options.should_stop = [&] { return signals && signals->received(); };
   const auto results = compare(comparison, options);
-  if (results.is_null()) {
-    std::cerr << options.dir.string() << ": stopped and saved; the same command with --resume goes on\n";
-    return signals->exit_code();
-  }
+  if (results.is_null()) return stopped(options, signals);
   if (arguments.json) {
     std::cout << json_text(results) << '\n';
     return EXIT_SUCCESS;
   }
   for (const auto& notice : results["notices"])
     std::cout << "note: " << notice["text"].get<std::string>() << '\n';
-  // Past std::cout, which would escape the bold type on a terminal.
-  const auto table = results_table(results, isatty(STDOUT_FILENO) ? TableStyle::terminal : TableStyle::plain);
-  std::cout.flush();
-  if (std::fputs(table.c_str(), stdout) < 0) throw SystemError("cannot write to standard output");
-  std::cout << '\n' << results["measured"].get<std::string>() << "\n\n";
-  std::cout << "report   " << (options.dir / "report.html").string() << '\n'
-            << "results  " << (options.dir / "results.json").string() << '\n';
+  put(results_table(results, isatty(STDOUT_FILENO) ? TableStyle::terminal : TableStyle::plain));
+  show_files(options.dir, results);
   return EXIT_SUCCESS;
 }
 

@@ -23,6 +23,8 @@
 #include "base/text.h"
 #include "io/json_document.h"
 #include "io/temporary_directory.h"
+#include "pages/tables/report_document.h"
+#include "pages/tables/task_document.h"
 #include "training/stop_signals.h"
 
 namespace zoo {
@@ -36,10 +38,23 @@ struct VerifyArguments {
   std::string device = "auto";
 };
 
+/// One task of a comparison of several.
+Comparison comparison_of_task(const ComparisonArguments& arguments, const std::string& task) {
+  auto comparison = read_task_comparison(arguments);
+  if (comparison) {
+    for (auto& [name, of_task] : comparison->tasks) {
+      if (name == task) return std::move(of_task);
+    }
+  }
+  throw UsageError(fmt::format("the comparison file has no task {} any more", excerpt(task)));
+}
+
 /// The comparison that a study was made from. Throws UsageError if its file has changed since.
 Comparison comparison_of_study(const nlohmann::ordered_json& results) {
   const auto command = results.at("command").get<std::string>();
-  auto comparison = read_comparison(read_command(command));
+  const auto arguments = read_command(command);
+  const auto task = text_at(results, "of_task");
+  auto comparison = task.empty() ? read_comparison(arguments) : comparison_of_task(arguments, task);
   const auto& yaml = results.at("yaml");
   if (yaml != (comparison.yaml.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(comparison.yaml)))
     throw UsageError(
@@ -96,6 +111,10 @@ int verify_study(const VerifyArguments& arguments) {
   const auto file =
       std::filesystem::is_directory(arguments.study) ? arguments.study / "results.json" : arguments.study;
   const auto results = parse_ordered_json(read_json_text(file));
+  if (has_several_tasks(results)) {
+    throw UsageError(
+        fmt::format("{}: has several tasks: name the directory of one of them", arguments.study.string()));
+  }
   const auto trainings = wanted_trainings(results, arguments);
   const auto comparison = comparison_of_study(results);
   const StopSignals signals;

@@ -55,7 +55,7 @@ nlohmann::ordered_json compare(const Comparison& given, const CompareOptions& op
   if (options.on_plan) options.on_plan(plan);
   if (options.existing == ExistingRun::replace) remove_comparison(options.dir, finished_runs(comparison));
 
-  const Origin origin{.command = options.command, .yaml = comparison.yaml};
+  const Origin origin{.command = options.command, .yaml = comparison.yaml, .of_task = comparison.of_task};
   RunnerOptions runner{.dir = options.dir,
                        .program = options.program,
                        .device = options.device,

@@ -31,8 +31,9 @@ namespace zoo {
 
 /// What a comparison was made from.
 struct Origin {
-  std::string command;  // reproduces the comparison
-  std::string yaml;     // the comparison file; empty without one
+  std::string command;       // reproduces the comparison
+  std::string yaml;          // the comparison file; empty without one
+  std::string of_task = {};  // see Comparison
 };
 
 /// How a training ended. A run that ended `elsewhere` was trained outside the comparison, which knows nothing

@@ -19,6 +19,7 @@
 #include "base/machine.h"
 #include "base/version.h"
 #include "comparison/kept_results.h"
+#include "comparison/protocol.h"
 #include "comparison/source_commit.h"
 #include "io/json_document.h"
 #include "pages/tables/best_values.h"
@@ -407,6 +408,7 @@ Json results_json(const ComparisonResults& results) {
                    {"power", or_null(results.power)},
                    {"runs", std::move(runs)},
                    {"sizes", or_null(results.sizes)}};
+  if (!results.origin.of_task.empty()) document["of_task"] = results.origin.of_task;
   if (const auto& progress = results.progress) {
     document["progress"] = {{"finished", progress->finished},
                             {"runs", results.runs.size()},
@@ -415,6 +417,7 @@ Json results_json(const ComparisonResults& results) {
                             {"stopped", progress->state == RunState::stopped}};
   } else {
     mark_best_values(document);
+    document["protocol"] = protocol_gaps(document);
   }
   return Json::parse(shown_json(document));
 }

@@ -27,6 +27,22 @@ void check_something_is_trained(const Comparison& comparison, const ComparisonAr
       fmt::format("{}: finished runs are only evaluated: leave it out, or give configurations", option));
 }
 
+/// The paths that the targets stand for.
+std::vector<std::filesystem::path> found_targets(const ComparisonArguments& arguments) {
+  auto targets = arguments.targets;
+  for (auto& target : targets)
+    if (!names_stored_model(target)) target = find_config(target.string());
+  return targets;
+}
+
+/// Sets what options say.
+void apply(const ComparisonArguments& arguments, ComparisonSettings& settings) {
+  if (!arguments.budget.empty()) settings.budget = config_of(parse_budget(arguments.budget));
+  if (arguments.seeds) settings.seeds = *arguments.seeds;
+  if (arguments.match) settings.match = *arguments.match;
+  if (arguments.no_speed) settings.speed_seconds = 0, settings.scaling = false;
+}
+
 }  // namespace
 
 void add_comparison_options(CLI::App& command, ComparisonArguments& arguments) {
@@ -86,20 +102,25 @@ ComparisonArguments read_command(const std::string& command) {
 }
 
 Comparison read_comparison(const ComparisonArguments& arguments) {
-  auto targets = arguments.targets;
-  for (auto& target : targets)
-    if (!names_stored_model(target)) target = find_config(target.string());
-  if (targets.size() == 1 && is_comparison_file(targets.front()) && !arguments.data.empty())
+  const auto targets = found_targets(arguments);
+  const bool is_file = targets.size() == 1 && is_comparison_file(targets.front());
+  if (is_file && !arguments.data.empty())
     throw UsageError("--data: a comparison file names its data: write data.valid in it");
-  auto comparison = targets.size() == 1 && is_comparison_file(targets.front())
-                        ? load_comparison(targets.front(), arguments.overrides)
-                        : comparison_of(targets, arguments.overrides, arguments.data);
+  auto comparison = is_file ? load_comparison(targets.front(), arguments.overrides)
+                            : comparison_of(targets, arguments.overrides, arguments.data);
   check_something_is_trained(comparison, arguments);
-  auto& settings = comparison.settings;
-  if (!arguments.budget.empty()) settings.budget = config_of(parse_budget(arguments.budget));
-  if (arguments.seeds) settings.seeds = *arguments.seeds;
-  if (arguments.match) settings.match = *arguments.match;
-  if (arguments.no_speed) settings.speed_seconds = 0, settings.scaling = false;
+  apply(arguments, comparison.settings);
+  return comparison;
+}
+
+std::optional<TaskComparison> read_task_comparison(const ComparisonArguments& arguments) {
+  const auto targets = found_targets(arguments);
+  if (targets.size() != 1 || !is_task_comparison_file(targets.front())) return std::nullopt;
+  if (!arguments.data.empty())
+    throw UsageError("--data: a comparison file names its data: write data.valid in it");
+  auto comparison = load_task_comparison(targets.front(), arguments.overrides);
+  apply(arguments, comparison.settings);
+  for (auto& task : comparison.tasks) apply(arguments, task.comparison.settings);
   return comparison;
 }
 

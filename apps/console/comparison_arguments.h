@@ -34,5 +34,7 @@ ComparisonArguments read_command(const std::string& command);
 /// Reads the files that the options name. Throws the errors of load_comparison() and comparison_of(), and
 /// UsageError for options that contradict each other.
 Comparison read_comparison(const ComparisonArguments& arguments);
+/// The same for a comparison file with `tasks`; nothing if the options name none.
+std::optional<TaskComparison> read_task_comparison(const ComparisonArguments& arguments);
 
 }  // namespace zoo

@@ -298,18 +298,24 @@ std::optional<Budget> Comparison::budget() const {
 bool is_comparison_file(const fs::path& path) {
   if (!has_file(path)) return false;
   const auto tree = load_config_tree(path);
-  constexpr auto keys = std::to_array<std::string_view>({"base", "variants", "grid", "tune", "sizes"});
+  constexpr auto keys =
+      std::to_array<std::string_view>({"base", "variants", "grid", "tune", "sizes", "tasks"});
   return std::ranges::any_of(keys, [&](std::string_view key) { return tree.find(key) != nullptr; });
 }
 
-Comparison load_comparison(const fs::path& path, const std::vector<std::string>& overrides) {
-  auto tree = load_config_tree(path);
-  const auto take = [&](const char* key) -> std::optional<ConfigNode> {
-    const auto entry = tree.entries.extract(key);
-    if (entry.empty()) return std::nullopt;
-    return std::move(entry.mapped().value);
-  };
-  const auto base = take("base"), variants = take("variants"), grid = take("grid"), sizes = take("sizes");
+namespace {
+
+std::optional<ConfigNode> take(ConfigNode& tree, const std::string& key) {
+  const auto entry = tree.entries.extract(key);
+  if (entry.empty()) return std::nullopt;
+  return std::move(entry.mapped().value);
+}
+
+/// The comparison that a tree without `tasks` describes. task_keys: what comes before `base`.
+Comparison comparison_from(const fs::path& path, ConfigNode tree, const std::vector<std::string>& overrides,
+                           const ConfigNode* task_keys = nullptr) {
+  const auto base = take(tree, "base"), variants = take(tree, "variants"), grid = take(tree, "grid"),
+             sizes = take(tree, "sizes");
   const auto candidates = take_candidates(tree);
   const ConfigPlace place = tree.place;
 
@@ -320,7 +326,8 @@ Comparison load_comparison(const fs::path& path, const std::vector<std::string>&
   file.read(comparison.settings);
   validate(comparison.settings, file);
 
-  const auto common = base ? read_base(*base) : empty_map(place);
+  auto common = task_keys != nullptr ? *task_keys : empty_map(place);
+  if (base) merge_config_trees(common, read_base(*base));
   const auto named = read_variants(variants ? &*variants : nullptr, place);
   auto drafts = expand(named, grid ? &*grid : nullptr, "grid");
   if (const auto groups = read_sizes(sizes ? &*sizes : nullptr, place); !groups.empty()) {
@@ -362,6 +369,68 @@ Comparison load_comparison(const fs::path& path, const std::vector<std::string>&
   }
   make_names_unique(comparison.variants);
   return comparison;
+}
+
+/// The tasks of a comparison file and their keys.
+std::vector<std::pair<std::string, ConfigNode>> read_tasks(const ConfigNode& tasks) {
+  std::vector<std::pair<std::string, ConfigNode>> read;
+  std::set<std::string> names;
+  const auto add = [&](std::string name, const ConfigNode& base) {
+    constexpr size_t longest = 64;
+    const bool is_plain = !name.empty() && name.size() <= longest && name.front() != '.' &&
+                          name.find_first_of("/\\\n") == name.npos;
+    if (!is_plain) fail(base.place, fmt::format("tasks: '{}' cannot be the name of a directory", name));
+    if (!names.insert(name).second) fail(base.place, fmt::format("tasks: {} comes twice", name));
+    read.emplace_back(std::move(name), read_base(base));
+  };
+  if (tasks.kind == ConfigNode::Kind::kList) {
+    for (const auto& base : tasks.items) {
+      if (base.kind != ConfigNode::Kind::kScalar || base.text.empty())
+        fail(base.place, fmt::format("tasks: a list has configuration files, not {}", base.shown()));
+      add(fs::path(base.text).stem().string(), base);
+    }
+  } else if (tasks.is_map()) {
+    for (const auto& [name, entry] : in_order(tasks)) add(name, entry.value);
+  }
+  if (read.size() < 2) {
+    fail(tasks.place,
+         fmt::format(
+             "tasks must be two or more names, each with a configuration file or a group of keys, or a "
+             "list of configuration files, not {}",
+             tasks.shown()));
+  }
+  constexpr size_t most = 64;
+  if (read.size() > most) fail(tasks.place, fmt::format("tasks: more than {} tasks", most));
+  return read;
+}
+
+}  // namespace
+
+bool is_task_comparison_file(const fs::path& path) {
+  return has_file(path) && load_config_tree(path).find("tasks") != nullptr;
+}
+
+Comparison load_comparison(const fs::path& path, const std::vector<std::string>& overrides) {
+  return comparison_from(path, load_config_tree(path), overrides);
+}
+
+TaskComparison load_task_comparison(const fs::path& path, const std::vector<std::string>& overrides) {
+  auto tree = load_config_tree(path);
+  const auto tasks = take(tree, "tasks");
+  if (!tasks) fail(tree.place, "a comparison of several tasks needs `tasks`");
+  TaskComparison result;
+  for (auto& [name, keys] : read_tasks(*tasks)) {
+    auto comparison = comparison_from(path, tree, overrides, &keys);
+    // Each report says which of the tasks it is about.
+    auto& settings = comparison.settings;
+    result.settings = settings;
+    settings.title = fmt::format("{}: {}", settings.title.empty() ? settings.name : settings.title, name);
+    settings.note.clear();
+    comparison.of_task = name;
+    result.tasks.push_back({.name = name, .comparison = std::move(comparison)});
+  }
+  result.yaml = result.tasks.front().comparison.yaml;
+  return result;
 }
 
 namespace {

@@ -109,13 +109,14 @@ struct Comparison {
   std::vector<Variant> variants;
   std::vector<std::string> sizes = {};  // names, in the order of the file
   std::string yaml = {};                // the comparison file; empty without one
+  std::string of_task = {};             // the name under `tasks`, in a comparison of several
 
   /// The budget in `settings.budget`, if it sets one.
   std::optional<Budget> budget() const;
 };
 
-/// Whether a YAML file is a comparison and not one configuration: it has `base`, `variants`, `grid`, `tune`
-/// or `sizes`.
+/// Whether a YAML file is a comparison and not one configuration: it has `base`, `variants`, `grid`, `tune`,
+/// `sizes` or `tasks`.
 bool is_comparison_file(const std::filesystem::path& path);
 
 /// Reads a comparison file: `base` (a configuration file, or a group of keys), `variants` (name → keys that
@@ -124,6 +125,28 @@ bool is_comparison_file(const std::filesystem::path& path);
 /// ComparisonSettings. Files are relative to the file
 /// that names them. Overrides (`training.steps=10`) apply to every variant. Throws ConfigError.
 Comparison load_comparison(const std::filesystem::path& path, const std::vector<std::string>& overrides = {});
+
+/// One task of a comparison of several.
+struct ComparedTask {
+  std::string name;  // of its directory within that of the comparison
+  Comparison comparison;
+};
+
+/// Several comparisons of the same variants, one a task.
+struct TaskComparison {
+  ComparisonSettings settings;
+  std::vector<ComparedTask> tasks;
+  std::string yaml = {};  // the comparison file
+};
+
+/// Whether a YAML file is a comparison with `tasks`.
+bool is_task_comparison_file(const std::filesystem::path& path);
+
+/// Reads a comparison file with `tasks`: names, each with a configuration file or a group of keys; or a list
+/// of configuration files, which give the names. The keys of `base` and of the variants replace those of a
+/// task. Everything else is as in load_comparison(), and holds for all tasks. Throws ConfigError.
+TaskComparison load_task_comparison(const std::filesystem::path& path,
+                                    const std::vector<std::string>& overrides = {});
 
 /// A comparison of configurations and finished runs, in the given order. Runs of one configuration with
 /// unequal seeds are one row. Equal names get a number. With `data`, all of them are finished runs or

@@ -354,6 +354,13 @@ function buildDifferences(section) {
   return true;
 }
 
+function buildGaps(section) {
+  if (!data.protocol?.length) return false;
+  section.append(el('p', 'quiet', 'Of what comparisons of architectures are asked for:'),
+                 el('ul', 'gaps', ...data.protocol.map(text => el('li', '', text))));
+  return true;
+}
+
 function buildReproduce(section) {
   if (data.command) {
     const copy = button('copy', 'Copy', async () => {
@@ -398,7 +405,8 @@ const SECTIONS = [
   ['translations', 'Translations', buildTranslations], ['examples', 'Examples that differ most', buildExamples],
   ['samples', 'Samples', buildSamples],
   ['attention', 'Attention', buildAttention],
-  ['differences', 'Configuration', buildDifferences], ['reproduce', 'Reproduce', buildReproduce],
+  ['differences', 'Configuration', buildDifferences], ['gaps', 'What it lacks', buildGaps],
+  ['reproduce', 'Reproduce', buildReproduce],
 ];
 
 selection.assign();

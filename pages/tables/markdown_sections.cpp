@@ -254,4 +254,12 @@ std::string facts(const Json& results) {
   return fmt::format("## How it was measured\n\n{}\n\n", fmt::join(items, "\n"));
 }
 
+std::string gaps(const Json& results) {
+  const Json& list = member(results, "protocol");
+  if (!list.is_array() || list.empty()) return "";
+  std::string text = "## What it lacks\n\n";
+  for (const auto& gap : list) text += fmt::format("- {}\n", plain(gap.get<std::string>()));
+  return text + "\n";
+}
+
 }  // namespace zoo::markdown

@@ -26,4 +26,7 @@ std::string tuning(const Json& results, const MetricText& metric);
 /// Task, metric, budget, tests and machine.
 std::string facts(const Json& results);
 
+/// What a comparison lacks of what the field asks for; empty without gaps.
+std::string gaps(const Json& results);
+
 }  // namespace zoo::markdown

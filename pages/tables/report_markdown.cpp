@@ -192,7 +192,7 @@ std::string report_markdown(const Json& results) {
   page += grid_table(results, metric) + notices(results);
   page += runs_table(results, metric) + "\n";
   page += curves(results, metric) + lengths(results, metric) + mistakes(results) + sizes(results) +
-          tuning(results, metric) + differences(results) + facts(results);
+          tuning(results, metric) + differences(results) + gaps(results) + facts(results);
   if (!command.empty()) page += fmt::format("```\n{}\n```\n", command);
   return page;
 }

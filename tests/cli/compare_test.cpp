@@ -206,6 +206,52 @@ TEST_F(Compare, ReportsAreMadeOfTheResultsAlone) {
   EXPECT_EQ(read_file(dir_ / "mine/report.md"), "kept");
 }
 
+TEST_F(Compare, SeveralTasksHaveOnePage) {
+  dir_.write("twice.yaml", "extends: base.yaml\ndata: {sequence_length: 12}\n");
+  dir_.write("tasks.yaml", R"(
+tasks:
+  long: base.yaml
+  broken: {extends: base.yaml, data: {train: nothing.txt}}
+  short: twice.yaml
+variants: {one: {}, slow: {training: {optimizer: {lr: 0.00005}}}}
+budget: {steps: 12}
+seeds: 2
+speed_seconds: 0
+scaling: false
+)");
+  const auto first = run("tasks.yaml --out out");
+  EXPECT_EQ(first.code, 1) << "a task failed";
+  EXPECT_THAT(first.out, HasSubstr("mean of standardised results"));
+  EXPECT_THAT(first.err, HasSubstr("broken: nothing.txt does not exist"));
+  const auto all = results("out");
+  EXPECT_EQ(all["schema"], "transformer-zoo/tasks/1");
+  EXPECT_EQ(all["tasks"][0]["runs"].size(), 2U);
+  EXPECT_THAT(all["tasks"][1]["error"].get<std::string>(), HasSubstr("nothing.txt does not exist"));
+  EXPECT_EQ(all["overall"][1]["tasks"], 2);
+  EXPECT_EQ(results("out/short")["of_task"], "short");
+  EXPECT_TRUE(std::filesystem::exists(dir_ / "out/long/report.html"));
+  // The same command goes on where it was, and trains nothing again.
+  dir_.write("nothing.txt", read_file(dir_ / "text.txt"));
+  const auto again = run("tasks.yaml --out out --resume");
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_THAT(again.err, ::testing::Not(HasSubstr("long: one, seed 1: trained")));
+  EXPECT_THAT(again.err, HasSubstr("broken: one, seed 1: trained"));
+  EXPECT_EQ(results("out")["overall"][1]["tasks"], 3);
+  EXPECT_EQ(run("tasks.yaml --out out").code, 2) << "it is there";
+  // Reports are made of the results alone.
+  const auto page = read_file(dir_ / "out/report.md");
+  std::filesystem::remove(dir_ / "out/report.md");
+  EXPECT_EQ(run("out/results.json").code, 0);
+  EXPECT_EQ(read_file(dir_ / "out/report.md"), page);
+  // A study of one task is verified by itself.
+  const auto verified = run_zoo(dir_, "verify out/short");
+  EXPECT_EQ(verified.code, 0) << verified.out << verified.err;
+  EXPECT_THAT(verified.out, HasSubstr("have the same bits"));
+  const auto whole = run_zoo(dir_, "verify out");
+  EXPECT_EQ(whole.code, 2);
+  EXPECT_THAT(whole.err, HasSubstr("name the directory of one of them"));
+}
+
 TEST_F(Compare, FinishedRunsAreOnlyEvaluated) {
   ASSERT_EQ(run("study.yaml --out c --seeds 1 --set training.steps=4").code, 0);
   const auto evaluated = run("c/runs/one/seed-1 c/runs/slow/seed-1 --out d --no-speed --json");

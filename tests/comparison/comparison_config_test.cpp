@@ -196,9 +196,65 @@ TEST_F(ComparisonFile, IsToldFromAConfiguration) {
   EXPECT_FALSE(is_comparison_file(dir_ / "base.yaml"));
   EXPECT_TRUE(is_comparison_file(dir_.write("a.yaml", "base: base.yaml")));
   EXPECT_TRUE(is_comparison_file(dir_.write("b.yaml", "extends: a.yaml")));
-  for (const auto* const key : {"variants", "grid", "tune", "sizes"})
+  for (const auto* const key : {"variants", "grid", "tune", "sizes", "tasks"})
     EXPECT_TRUE(is_comparison_file(dir_.write("c.yaml", fmt::format("{}: {{}}", key)))) << key;
   EXPECT_FALSE(is_comparison_file(dir_ / "none.yaml"));
+}
+
+TEST_F(ComparisonFile, TasksAreComparisonsOfTheSameVariants) {
+  dir_.write("other.yaml", "extends: base.yaml\ntraining: {steps: 9}\nmodel: {n_layers: 4}");
+  const auto path = dir_.write("study.yaml", R"(
+title: Both
+note: A note.
+tasks: {first: base.yaml, second: {extends: other.yaml, data: {sequence_length: 12}}}
+base: {model: {d_model: 8}}
+variants: {plain: {}, deep: {model: {n_layers: 3}}}
+seeds: 2
+)");
+  EXPECT_TRUE(is_comparison_file(path));
+  EXPECT_TRUE(is_task_comparison_file(path));
+  EXPECT_FALSE(is_task_comparison_file(dir_ / "base.yaml"));
+  const auto study = load_task_comparison(path, {"training.batch_size=5"});
+  EXPECT_EQ(study.settings.title, "Both");
+  EXPECT_EQ(study.settings.note, "A note.");
+  ASSERT_EQ(study.tasks.size(), 2U);
+  const auto& [name, second] = study.tasks[1];
+  EXPECT_EQ(name, "second");
+  EXPECT_EQ(second.of_task, "second");
+  EXPECT_EQ(second.settings.title, "Both: second");
+  EXPECT_EQ(second.settings.note, "");
+  EXPECT_EQ(second.settings.seeds, 2);
+  EXPECT_THAT(names(second), ElementsAre("plain", "deep"));
+  const auto &plain = second.variants[0].experiment, &deep = second.variants[1].experiment;
+  EXPECT_EQ(plain.model.d_model, 8) << "of base";
+  EXPECT_EQ(plain.model.n_layers, 4) << "of the task";
+  EXPECT_EQ(deep.model.n_layers, 3) << "of the variant";
+  EXPECT_EQ(plain.training.steps, 9);
+  EXPECT_EQ(plain.training.batch_size, 5);
+  EXPECT_EQ(plain.data.sequence_length, 12);
+  EXPECT_NE(study.tasks[0].comparison.variants[0].experiment.data.sequence_length, 12);
+  // A list of files gives the names.
+  const auto list =
+      load_task_comparison(dir_.write("list.yaml", "tasks: [base.yaml, other.yaml]\nvariants: {a: {}}\n"));
+  EXPECT_EQ(list.tasks[0].name, "base");
+  EXPECT_EQ(list.tasks[1].name, "other");
+}
+
+TEST_F(ComparisonFile, BadTasksAreOneLine) {
+  const auto problem = [&](const std::string& text) {
+    const auto path = dir_.write("study.yaml", text);
+    return message_of<ConfigError>([&] { load_task_comparison(path); });
+  };
+  EXPECT_THAT(problem("tasks: base.yaml\n"), HasSubstr("study.yaml:1:8: tasks must be two or more names"));
+  EXPECT_THAT(problem("tasks: [base.yaml]\n"), HasSubstr("two or more"));
+  EXPECT_THAT(problem("tasks: [base.yaml, base.yaml]\n"), HasSubstr("tasks: base comes twice"));
+  EXPECT_THAT(problem("tasks: [base.yaml, {a: b}]\n"), HasSubstr("a list has configuration files"));
+  EXPECT_THAT(problem("tasks: {a: base.yaml, ../b: base.yaml}\n"),
+              HasSubstr("cannot be the name of a directory"));
+  EXPECT_THAT(problem("tasks: {a: base.yaml, b: nothing.yaml}\n"), HasSubstr("cannot read 'nothing.yaml'"));
+  EXPECT_THAT(problem("variants: {a: {}}\n"), HasSubstr("needs `tasks`"));
+  EXPECT_THAT(error_of("tasks: {a: base.yaml, b: base.yaml}\n"), HasSubstr("tasks"))
+      << "not for one comparison";
 }
 
 TEST_F(ComparisonFile, ConfigurationsOfOneNameGetNumbers) {
