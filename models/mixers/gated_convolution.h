@@ -1,7 +1,7 @@
 #pragma once
-// A short causal convolution between two gates, as in LFM2 (Amini et al. 2025; Lfm2ShortConv of transformers).
-// It sees the last few tokens only, and costs next to nothing: a control for other mixers, and what hybrids
-// put between layers of attention.
+// A short causal convolution between two gates, as in LFM2 (Amini et al. 2025; Lfm2ShortConv of
+// transformers). It sees the last few tokens only, and costs next to nothing: a control for other mixers, and
+// what hybrids put between layers of attention.
 
 #include <memory>
 
