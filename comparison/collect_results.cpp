@@ -21,6 +21,7 @@
 #include "io/files.h"
 #include "io/sha256.h"
 #include "models/families/families.h"
+#include "pages/structures/predicted_structure.h"
 #include "pages/tables/report_document.h"
 #include "tasks/task_type.h"
 
@@ -244,6 +245,11 @@ class Collector {
   /// Samples, maps and scaling of one trained run.
   void look_at(const PlannedVariant& variant, const fs::path& run_dir, const Run& run, RunResults& results) {
     results.samples = samples_of(variant, run);
+    try {
+      if (folds(run.experiment())) results.structure = shown_example(run.task(), run.model());
+    } catch (const DataError& error) {
+      say(fmt::format("{}: no structure: {}", variant.name, error.what()));
+    }
     try {
       const bool about_texts = task_type(run.experiment()).layout != nullptr;
       const auto text = about_texts ? text_to_look_at(run, results.samples) : std::string();

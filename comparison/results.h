@@ -21,6 +21,7 @@
 #include "comparison/statistics/power_law.h"
 #include "costs/scaling.h"
 #include "io/metrics_log.h"
+#include "pages/structures/structure_page.h"
 #include "pages/tables/confusion.h"
 #include "tasks/metric.h"
 #include "tasks/metrics/text_metrics.h"
@@ -126,6 +127,7 @@ struct RunResults {
   std::vector<ScalingCurve> scaling = {};
   std::vector<Sample> samples = {};
   std::optional<AttentionReport> attention = {};
+  std::optional<ShownStructure> structure = {};   // of a model that folds: a chain of the validation data
   std::optional<ConfusionMatrix> confusion = {};  // summed over the seeds that did not fail
 };
 

@@ -363,6 +363,7 @@ Json run_json(const PlannedVariant& variant, const RunResults& run, const Metric
                {"samples", run.samples},
                {"attention", or_null(run.attention)}};
   if (run.confusion) json["confusion"] = *run.confusion;
+  if (run.structure) json["structure"] = structure_data(*run.structure);
   if (!run.translation_scores.empty()) json["translations"] = run.translation_scores;
   if (const auto& [lower, higher] = run.differing; !lower.empty() || !higher.empty()) {
     const bool is_lower_better = metric.better == Better::lower;

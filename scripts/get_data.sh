@@ -24,7 +24,8 @@ sums=$scripts/data/SHA256SUMS
 data=${ZOO_DATA:-${scripts%/*}/datasets}
 mirror=${ZOO_DATA_MIRROR:-}
 names=(debian-packages dict-de-en messages-de-en fortunes tinyshakespeare wikitext-2 multi30k sst2 fashion-mnist
-       fsdd nottingham python-stdlib proteins structures canvases fsdd-strings espeak listops associative-recall copy addition)
+       fsdd nottingham python-stdlib proteins structures canvases fsdd-strings espeak listops associative-recall copy addition
+       mad state-tracking mano depo pixels)
 temp=''
 trap 'if [[ -n $temp ]]; then rm -rf "$temp"; fi' EXIT
 trap 'exit 130' INT
@@ -59,6 +60,11 @@ describe_corpus() {
     associative-recall) echo 'keys, values, and questions about them (synthetic)' ;;
     copy) echo 'strings to copy, and induction: what followed a mark (synthetic)' ;;
     addition) echo 'sums of two numbers (synthetic)' ;;
+    mad) echo 'recall, fuzzy and noisy recall, selective copying, memorization (synthetic)' ;;
+    state-tracking) echo 'parity, and products of permutations of five (synthetic)' ;;
+    mano) echo 'expressions modulo 23, with their values (synthetic)' ;;
+    pixels) echo '13,000 pictures of fashion-mnist as texts (synthetic)' ;;
+    depo) echo 'circles of names, and who comes k steps later (synthetic)' ;;
     *) return 1 ;;
   esac
 }
@@ -301,11 +307,12 @@ ZOO_DATA_MIRROR to a folder that has fashion-mnist/"
     proteins | structures)
       fail 1 "$name: no public URL has these files; set ZOO_DATA_MIRROR to a folder that has $name/"
       ;;
-    canvases | fsdd-strings | listops | associative-recall | copy | addition)
+    canvases | fsdd-strings | listops | associative-recall | copy | addition | mad | state-tracking | mano | depo | \
+      pixels)
       source=scripts/data/make_${name//-/_}.py
       command -v python3 >/dev/null || fail 1 "$name: $source needs python3"
       local inputs=()
-      [[ $name != canvases ]] || inputs=("$data/fashion-mnist")
+      [[ $name != canvases && $name != pixels ]] || inputs=("$data/fashion-mnist")
       [[ $name != fsdd-strings ]] || inputs=("$data/fsdd")
       python3 "$scripts/${source#scripts/}" "${inputs[@]}" "$out" 2>"$temp/error" ||
         fail 2 "$name: $(tail -n 1 "$temp/error")"
@@ -384,6 +391,7 @@ case $1 in
     for argument in "$@"; do
       [[ $argument != messages-de-en ]] || get dict-de-en  # no sentence may be in one's training and the other's test data
       [[ $argument != canvases ]] || is_available canvases || get fashion-mnist  # canvases are made from its items
+      [[ $argument != pixels ]] || is_available pixels || get fashion-mnist  # they are its pictures
       [[ $argument != fsdd-strings ]] || is_available fsdd-strings || get fsdd  # strings are made of its recordings
       [[ $argument != espeak ]] || is_available espeak || get fortunes          # its sentences are spoken
       get "$argument"

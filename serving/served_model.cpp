@@ -12,6 +12,7 @@
 #include "models/families/model_cost.h"
 #include "models/stack.h"
 #include "serving/service_error.h"
+#include "tasks/structures/folded_chain.h"
 #include "tasks/task_type.h"
 
 namespace zoo {
@@ -105,6 +106,10 @@ ModelCard ServedModel::read_card(const ModelSource& source) const {
     card.max_seconds = experiment.data.audio.max_seconds;
     card.can.insert(Ability::predict_recording);
     if (type.predicts == PredictionKind::transcript) card.can.insert(Ability::transcribe);
+    return card;
+  }
+  if (folds(experiment)) {
+    card.can.insert(Ability::fold);
     return card;
   }
   if (!why_no_maps(experiment.model)) card.can.insert(Ability::attention);

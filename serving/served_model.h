@@ -20,21 +20,22 @@ namespace zoo {
 
 /// What can be asked of a model.
 enum class Ability {
-  completions,       // texts that continue or answer a prompt
-  chat,              // answers in a conversation
-  embeddings,        // vectors of texts
-  predict_text,      // labels of texts or of their words
-  predict_image,     // labels of pictures, or objects in them
-  translate,         // answers with their alignment
-  fill,              // masks in texts
-  attention,         // where it looks
-  transcribe,        // what is said in recordings
-  predict_recording  // labels of recordings, or what is said in them
+  completions,        // texts that continue or answer a prompt
+  chat,               // answers in a conversation
+  embeddings,         // vectors of texts
+  predict_text,       // labels of texts or of their words
+  predict_image,      // labels of pictures, or objects in them
+  translate,          // answers with their alignment
+  fill,               // masks in texts
+  attention,          // where it looks
+  transcribe,         // what is said in recordings
+  predict_recording,  // labels of recordings, or what is said in them
+  fold                // structures of proteins
 };
 constexpr auto config_names(Ability) {
   return std::to_array<std::string_view>({"completions", "chat", "embeddings", "predict_text",
                                           "predict_image", "translate", "fill", "attention", "transcribe",
-                                          "predict_recording"});
+                                          "predict_recording", "fold"});
 }
 
 /// Where a model is, and how it is opened.

@@ -20,7 +20,7 @@
 #include "data/text_files.h"
 #include "io/files.h"
 #include "io/json_document.h"
-#include "pages/structures/structure_page.h"
+#include "pages/structures/predicted_structure.h"
 #include "tasks/structures/folded_chain.h"
 
 namespace zoo {
@@ -94,23 +94,6 @@ nlohmann::ordered_json json_of(const NamedSequence& sequence, const FoldedChain&
   return result;
 }
 
-/// What a page shows of a chain, without residues that have no atoms.
-ShownStructure shown_chain(const NamedSequence& sequence, const FoldedChain& folded, CaTrace trace,
-                           std::optional<SuperposedTraces> truth, const FoldArguments& arguments) {
-  std::vector<int64_t> places;  // residues are numbered from 1
-  for (const auto& number : trace.numbers) places.push_back(std::stoll(number) - 1);
-  const auto chosen = torch::tensor(places);
-  return {.title = sequence.name,
-          .trace = std::move(trace),
-          .origin = folded.mean_plddt ? StructureOrigin::predicted : StructureOrigin::file,
-          .predicted_tm_score = folded.tm_score,
-          .aligned_error = folded.aligned_error.defined()
-                               ? folded.aligned_error.index_select(0, chosen).index_select(1, chosen)
-                               : torch::Tensor(),
-          .truth = std::move(truth),
-          .truth_title = arguments.truth ? arguments.truth->filename().string() : std::string()};
-}
-
 }  // namespace
 
 void fold_sequences(const FoldArguments& arguments, const Run& run) {
@@ -140,7 +123,8 @@ void fold_sequences(const FoldArguments& arguments, const Run& run) {
       if (arguments.pages) {
         write_file_atomically(
             *out / fmt::format("{}.html", sequence.name),
-            structure_page(shown_chain(sequence, folded, std::move(trace), truth, arguments)));
+            structure_page(shown_prediction(sequence.name, folded, std::move(trace), truth,
+                                            arguments.truth ? arguments.truth->filename().string() : "")));
       }
     }
     if (out) {

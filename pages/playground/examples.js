@@ -93,6 +93,14 @@ export const BEGINNINGS = {
           'The examples have no words: what a model of speech hears in them, it makes up.'],
     examples: RECORDINGS.map(([title, recording]) => ({title, values: {recording}})),
   },
+  structure: {
+    how: ['Write the sequence of a protein: the model says where its residues are in space.',
+          'Turn the structure with the mouse, fingers or the arrow keys. What is chosen in one part is marked in the others.',
+          'Models that were trained on a few hundred chains fold badly. One that knows its errors says how sure it is.'],
+    examples: [['Crambin, 46 residues', 'TTCCPSIVARSNFNVCRLPGTPEALCATYTGCIIIPGATCPGDYAN'],
+               ['Trp-cage, 20 residues', 'NLYIQWLKDGGPSSGRPPPS'],
+               ['A helix', 'AEAAAKEAAAKEAAAKEAAAKA']].map(([title, sequence]) => ({title, values: {sequence}})),
+  },
   attention: {
     how: ['Write a text: every head of every layer becomes a small map. A row shows where one token looks.',
           'Choose a head to see it large, and a token to see its weights on the text. Arrow keys go on from there.'],

@@ -10,6 +10,7 @@ import {ClassifyView} from './classify_view.js';
 import {FillView} from './fill_view.js';
 import {ImageView} from './image_view.js';
 import {RecordingsView} from './recordings_view.js';
+import {FoldView} from './structure_view.js';
 import {CompareView, TextView} from './text_view.js';
 import {TranslateView} from './translate_view.js';
 
@@ -27,6 +28,7 @@ const VIEWS = [
    need: 'a model that classifies pictures or finds objects'},
   {name: 'recordings', title: 'Recordings', make: RecordingsView, can: 'predict_recording',
    need: 'a model that reads recordings'},
+  {name: 'structure', title: 'Structure', make: FoldView, can: 'fold', need: 'a model that folds proteins'},
   {name: 'attention', title: 'Attention', make: AttentionView, can: 'attention', cannot: 'predict_image',
    need: 'a Transformer that reads texts'},
 ];

@@ -15,6 +15,7 @@ import {legendEntries, lookOf, roles} from './report_looks.js';
 import {followProgress} from './report_progress.js';
 import {FEW, selection, whenSelectionChanges} from './report_selection.js';
 import {buildSizes} from './report_sizes.js';
+import {buildStructures} from './report_structures.js';
 import {buildTranslations} from './report_translations.js';
 import {buildTuning} from './report_tuning.js';
 
@@ -403,7 +404,7 @@ const SECTIONS = [
   ['cost', 'Quality against cost', buildCost],
   ['sizes', 'Sizes', buildSizes], ['scaling', 'Cost against length', buildScaling], ['tuning', 'Tuning', buildTuning],
   ['translations', 'Translations', buildTranslations], ['examples', 'Examples that differ most', buildExamples],
-  ['samples', 'Samples', buildSamples],
+  ['samples', 'Samples', buildSamples], ['structures', 'Structures', buildStructures],
   ['attention', 'Attention', buildAttention],
   ['differences', 'Configuration', buildDifferences], ['gaps', 'What it lacks', buildGaps],
   ['reproduce', 'Reproduce', buildReproduce],

@@ -28,6 +28,9 @@ const gradient = (from, to, colourOf) => {
   return el('span', 'key', from, ramp, to);
 };
 
+/** Whether there are B factors: files of models that do not know their errors have zeros. */
+export const knowsConfidence = ({trace, predicted}) => predicted || trace.b.some(value => value !== 0);
+
 /**
  * The ways to colour a structure: {key, name, colours: of each residue, legend: nodes}. `errors`: the distance of each
  * residue from the truth in Å, or null where it has none; null without a truth.
@@ -37,9 +40,9 @@ export function colourings({trace, predicted}, errors) {
   const places = chain.map((own, i) => i - firsts[own]);
   const counts = chains.map((_, own) => chain.filter(other => other === own).length);
   return [
-    {key: 'confidence', name: predicted ? 'confidence (pLDDT)' : 'B factor as pLDDT',
+    ...knowsConfidence({trace, predicted}) ? [{key: 'confidence', name: predicted ? 'confidence (pLDDT)' : 'B factor as pLDDT',
      colours: () => b.map(value => BANDS.find(({from}) => value >= from).colour),
-     legend: () => BANDS.map(({colour, name}) => swatch(colour, name))},
+     legend: () => BANDS.map(({colour, name}) => swatch(colour, name))}] : [],
     {key: 'along', name: 'place in the chain',
      colours: () => [...letters].map((_, i) => alongColour(places[i] / Math.max(1, counts[chain[i]] - 1))),
      legend: () => [gradient('first residue (N)', 'last one (C)', alongColour)]},

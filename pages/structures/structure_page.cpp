@@ -56,19 +56,23 @@ Json truth_json(const ShownStructure& shown) {
 
 }  // namespace
 
-std::string structure_page(const ShownStructure& structure) {
+nlohmann::ordered_json structure_data(const ShownStructure& structure) {
   const auto n = std::ssize(structure.trace.letters);
   if (n > kMostShownResidues) {
     throw DataError(fmt::format("{}: has {} residues, and a page shows at most {}", structure.title, n,
                                 kMostShownResidues));
   }
-  const Json data{{"title", structure.title},
-                  {"predicted", structure.origin == StructureOrigin::predicted},
-                  {"tm_score", or_null(structure.predicted_tm_score)},
-                  {"trace", trace_json(structure.trace)},
-                  {"aligned_error", error_json(structure.aligned_error)},
-                  {"truth", truth_json(structure)}};
-  return filled_page(embedded::structure_page, "Structure: " + structure.title, as_json_text(data));
+  return {{"title", structure.title},
+          {"predicted", structure.origin == StructureOrigin::predicted},
+          {"tm_score", or_null(structure.predicted_tm_score)},
+          {"trace", trace_json(structure.trace)},
+          {"aligned_error", error_json(structure.aligned_error)},
+          {"truth", truth_json(structure)}};
+}
+
+std::string structure_page(const ShownStructure& structure) {
+  return filled_page(embedded::structure_page, "Structure: " + structure.title,
+                     as_json_text(structure_data(structure)));
 }
 
 }  // namespace zoo

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include <nlohmann/json_fwd.hpp>
 #include <torch/types.h>
 
 #include "data/structures/ca_trace.h"
@@ -30,7 +31,7 @@ struct ShownStructure {
 /// The longest structure of a page, in residues.
 inline constexpr int64_t kMostShownResidues = 20'000;
 
-/// The element with id "data" holds JSON for other programs:
+/// A structure for pages and other programs, which find it in the element with id "data" of a page:
 ///   title, predicted: whether B factors are pLDDT, tm_score (predicted) or null
 ///   trace: {"chains": names, "chain": of each residue its place there, "letters": text, "numbers": texts,
 ///           "places": 3·S numbers in Å, "b": S numbers}
@@ -39,6 +40,9 @@ inline constexpr int64_t kMostShownResidues = 20'000;
 ///   truth: null, or {"title", "trace", "pairs": lists of two residues, "length",
 ///          "rmsd", "tm_score", "lddt"}
 /// Throws DataError for a structure with more residues.
+nlohmann::ordered_json structure_data(const ShownStructure& structure);
+
+/// The page with this data. Throws likewise.
 std::string structure_page(const ShownStructure& structure);
 
 }  // namespace zoo

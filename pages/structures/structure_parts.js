@@ -5,7 +5,7 @@ import {button, count, el, headCell, roomInside, set, showScrolling, whenResized
 import {PairMap} from './pair_map.js';
 import {distance, pointsOf} from './ribbon.js';
 import {SequenceStrip} from './sequence_strip.js';
-import {colourings} from './structure_colours.js';
+import {colourings, knowsConfidence} from './structure_colours.js';
 import {StructureView} from './structure_view.js';
 
 const FAR = 20, UNSURE = 30, STEP = 4;  // Å where maps are palest; steps of a byte in an Å
@@ -25,7 +25,7 @@ const mean = list => list.reduce((sum, x) => sum + x, 0) / list.length;
 /** The numbers of all of the structure: [name, text, explanation]. */
 function figuresOf({trace, predicted, tm_score: predictedScore, truth}) {
   const list = [['Residues', `${trace.letters.length}`, 'with a CA atom']];
-  list.push([predicted ? 'Mean pLDDT' : 'Mean B factor', mean(trace.b).toFixed(1), 'of the CA atoms' + (predicted ? ', 0 to 100' : '')]);
+  if (knowsConfidence({trace, predicted})) list.push([predicted ? 'Mean pLDDT' : 'Mean B factor', mean(trace.b).toFixed(1), 'of the CA atoms' + (predicted ? ', 0 to 100' : '')]);
   if (predictedScore !== null) list.push(['pTM', predictedScore.toFixed(3), 'the TM-score that the model expects, 0 to 1']);
   if (truth) list.push(
     ['TM-score', truth.tm_score.toFixed(3), `0 to 1; above 0.5 the fold is the same; over ${count(truth.length, 'residue')} of the truth`],
@@ -124,6 +124,7 @@ export function showStructure(host, data) {
     if (details.open && !details.lastChild.firstChild) details.lastChild.append(tableOf(data, errors, partner));
   });
   const side = el('section', 'card sequence', el('h2', '', 'Sequence'), strip, details);
+  host.classList.add('structure-parts');
   host.replaceChildren(
     el('section', 'card numbers', figuresOf(data)), el('div', 'beside', card, side),
     el('section', 'card', el('h2', '', 'Pairs of residues'), el('div', 'maps', ...maps.map(({view: own}) => own.node))));

@@ -19,6 +19,8 @@ std::vector<Route> audio_routes();
 std::vector<Route> prediction_routes();
 /// /translate, /attention
 std::vector<Route> attention_routes();
+/// /fold
+std::vector<Route> fold_routes();
 /// What /openapi.json says.
 HttpResponse describe_api(const ApiOptions& options);
 /// /, /health, /v1/models, /metrics, /openapi.json, /tokenize

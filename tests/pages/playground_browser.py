@@ -36,6 +36,7 @@ SAMPLES = {
     "classify": {"model": "names", "text": "Anna met Peter"},
     "picture": {"model": "canvases", "least": 0.2},
     "recordings": {"model": "listener"},
+    "structure": {"model": "sure-folder", "sequence": "MKTAYIAKQR"},
     "attention": {"model": "de-en", "text": "Ein Hund im Schnee", "target": "a dog in snow", "map": "cross-0-1", "token": 2},
 }  # fmt: skip
 
@@ -580,6 +581,36 @@ def check_recordings(page, server):
     check_microphone(page, server)
 
 
+def check_structure(page, server):
+    """A sequence is folded; its structure, letters and distances are shown, and the model's confidence if it has one."""
+    open_view(page, server, "structure", {"model": "folder"})
+    page.run(f"{VIEW}.querySelector('[name=sequence]').value = 'MKTAYIAKQR'")
+    page.run(f"{VIEW}.querySelector('form').requestSubmit()")
+    page.wait_for(f"{VIEW}.querySelector('.structure-stage canvas')", "the structure")
+    check(last(server, "/fold") == {"model": "folder", "sequence": "MKTAYIAKQR"}, f"it asked {last(server, '/fold')}")
+    check("".join(texts(page, ".letter")) == "MKTAYIAKQR", f"the letters are {texts(page, '.letter')}")
+    figures = texts(page, ".figures b")
+    check(figures == ["10"], f"a model that does not know its errors shows {figures}")
+    check("does not say how sure" in page.run(f"{VIEW}.innerText"), "it is not said that the model is not sure")
+    drawn = page.run(f"""(from => {{
+        const copy = document.createElement('canvas');
+        Object.assign(copy, {{width: from.width, height: from.height}});
+        const pen = copy.getContext('2d');
+        pen.drawImage(from, 0, 0);
+        return [...pen.getImageData(0, 0, copy.width, copy.height).data].filter((value, i) => i % 4 === 3 && value > 0).length;
+    }})({VIEW}.querySelector('.structure-stage canvas'))""")
+    check(drawn > 300, f"the structure has {drawn} pixels")
+    open_view(page, server, "structure", SAMPLES["structure"])
+    page.wait_for(f"{VIEW}.querySelector('.structure-stage canvas')", "the structure of a link")
+    check(texts(page, ".figures b") == ["10", "55.0", "0.500"], f"the figures are {texts(page, '.figures b')}")
+    check_link(page, server, "structure", lambda page: texts(page, ".letter"))
+    open_view(page, server, "structure", {"model": "folder", "sequence": "A1"})
+    page.wait_for(f"{PROBLEM} !== ''", "what is wrong with a sequence")
+    check("is no letter" in page.run(PROBLEM), f"the problem is {page.run(PROBLEM)}")
+    check(all("status of 400" in problem for problem in page.problems), f"{page.problems}")
+    page.problems.clear()
+
+
 def check_bad_recordings(page, server, folder):
     """Each gets one line, and the next one is heard."""
     open_view(page, server, "recordings")
@@ -719,7 +750,8 @@ def check_navigation(page, server):
 def check_first_screen(page, server):
     """A view that shows nothing yet says how it is used, which models there are, and has examples. A click begins with one."""
     names = {"text": "gpt", "compare": "gpt", "chat": "chat", "fill": "bert", "translate": "de-en", "classify": "reviews",
-             "picture": "fashion", "recordings": "listener", "attention": "gpt"}  # fmt: skip
+             "picture": "fashion", "recordings": "listener", "structure": "folder",
+             "attention": "gpt"}  # fmt: skip
     for view, model in names.items():
         n = len(server.requests)
         open_view(page, server, view, width=1400, height=900)
@@ -737,7 +769,7 @@ def check_first_screen(page, server):
         wait_until_done(page, f"an example of {view}")
         check(page.run(PROBLEM) == "", f"{view}: the example leads to {page.run(PROBLEM)}")
         asked = json.dumps([body for _, body in server.requests[n + 1 :]], ensure_ascii=False, default=repr)
-        check(model in asked and (view in ("picture", "recordings") or wanted in asked), f"{view}: the example {wanted} asks {asked[:300]}")
+        check(model in asked and (view in ("picture", "recordings", "structure") or wanted in asked), f"{view}: the example {wanted} asks {asked[:300]}")
     open_view(page, server, "text")
     page.run(f"[...{VIEW}.querySelectorAll('.models a')].find(link => link.textContent === 'Chat').click()")
     page.wait_for("document.querySelector('[aria-current]').dataset.view === 'chat'", "the view of a link")
@@ -774,7 +806,7 @@ def check_missing(page, policy_page):
         page.wait_for("document.querySelector('nav a')", "the views")
         off = texts(page, "nav a.off", "document")
         check(
-            [text.split()[0] for text in off] == ["Compare", "Chat", "Fill", "Translate", "Classify", "Picture", "Recordings"],
+            [text.split()[0] for text in off] == ["Compare", "Chat", "Fill", "Translate", "Classify", "Picture", "Recordings", "Structure"],
             f"off are {off}",
         )
         for name, word in (
@@ -783,6 +815,7 @@ def check_missing(page, policy_page):
             ("fill", "masks"),
             ("translate", "encoder-decoder"),
             ("recordings", "reads recordings"),
+            ("structure", "folds proteins"),
         ):
             page.run(f"document.querySelector('[data-view={name}]').click()")
             page.settle()
@@ -892,6 +925,7 @@ def check_page(page, path):
             check_classify,
             check_picture,
             check_recordings,
+            check_structure,
             check_attention,
             check_first_screen,
             check_theme,

@@ -23,6 +23,7 @@ CAN = {
     "reviews": ["predict_text"], "names": ["predict_text"], "de-en": ["completions", "translate", "attention"],
     "fashion": ["predict_image", "attention"], "canvases": ["predict_image", "attention"],
     "listener": ["transcribe", "predict_recording"], "loudness": ["predict_recording"],
+    "folder": ["fold"], "sure-folder": ["fold"],
 }  # fmt: skip
 HEADS, LAYERS = 4, 2
 
@@ -167,6 +168,7 @@ class Double:
             "/fill": self.fill,
             "/translate": self.translate,
             "/predict": self.predict,
+            "/fold": self.fold,
             "/v1/audio/transcriptions": self.transcription,
             "/attention": self.attention,
         }
@@ -325,6 +327,21 @@ class Double:
         rate, samples = samples_of(body["file"])
         heard = "nothing" if max(map(abs, samples), default=0) == 0 else MARKUP
         return {"text": f"{len(samples) / rate:.2f} seconds of {heard}", "usage": {"type": "duration", "seconds": 1}}
+
+    def fold(self, body):
+        """A helix; `sure-folder` is surer of each residue than of the one before it."""
+        letters, sure = body["sequence"], body["model"] == "sure-folder"
+        if not letters.isalpha():
+            raise Refused(400, "sequence: character 1 of the sequence is no letter")
+        n = len(letters)
+        places = [x for i in range(n) for x in (2.3 * math.cos(1.745 * i), 2.3 * math.sin(1.745 * i), 1.5 * i)]
+        plddt = [100 * (i + 1) / n if sure else 0 for i in range(n)]
+        trace = {"chains": ["A"], "chain": [0] * n, "letters": letters, "numbers": [str(i + 1) for i in range(n)],
+                 "places": places, "b": plddt}  # fmt: skip
+        structure = {"title": "sequence", "predicted": sure, "tm_score": 0.5 if sure else None, "trace": trace,
+                     "aligned_error": None, "truth": None}  # fmt: skip
+        return {"model": body["model"], "mean_plddt": sum(plddt) / n if sure else None, "ptm": 0.5 if sure else None,
+                "pdb": f"REMARK {letters}\nEND\n", "structure": structure}  # fmt: skip
 
     def predict(self, body):
         if "recordings" in body:

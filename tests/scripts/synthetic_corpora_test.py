@@ -17,37 +17,23 @@ from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "scripts/data"))
+sys.path[:0] = [str(ROOT / "scripts/data"), str(ROOT / "tests/scripts")]
 sys.dont_write_bytecode = True
 from synthetic import Draw, distinct  # noqa: E402
+from synthetic_files import (SPLITS, SUMS, DeterminismTest, SyntheticTest, corpora_with, lines_of,  # noqa: E402
+                             make)
 
 NAMES = ("listops", "associative-recall", "copy", "addition")
-SPLITS = ("train", "valid", "test")
-SUMS = dict(reversed(line.split()) for line in (ROOT / "scripts/data/SHA256SUMS").read_text().splitlines())
-FULL = os.environ.get("ZOO_SYNTHETIC")
 LETTERS = set("abcdefghijklmnopqrstuvwxyz")
 
 
-def make(name, out, part, hash_seed):
-    script = ROOT / f"scripts/data/make_{name.replace('-', '_')}.py"
-    environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONDONTWRITEBYTECODE": "1"}
-    subprocess.run([sys.executable, script, out, str(part)], env=environment, check=True)
-
-
 def setUpModule():
-    global temp, corpora
-    temp = tempfile.TemporaryDirectory()
-    unittest.addModuleCleanup(temp.cleanup)
-    corpora = Path(FULL or temp.name)
-    if not FULL:
-        for name in NAMES:
-            make(name, corpora / name, 20 if name == "listops" else 4, hash_seed="1")
+    global corpora
+    corpora = corpora_with({name: 20 if name == "listops" else 4 for name in NAMES})
 
 
 def lines(file):
-    text = (corpora / file).read_text(encoding="utf-8")
-    assert text.endswith("\n"), file
-    return text.split("\n")[:-1]
+    return lines_of(corpora / file)
 
 
 def pairs(prefix):
@@ -55,27 +41,6 @@ def pairs(prefix):
     sources, targets = lines(prefix + ".source"), lines(prefix + ".target")
     assert len(sources) == len(targets), prefix
     return list(zip(sources, targets))
-
-
-class SyntheticTest(unittest.TestCase):
-    def assert_different(self, *parts):
-        """No element is twice in one of the parts or in two of them."""
-        together = list(itertools.chain(*parts))
-        self.assertTrue(all(parts), "a part is empty")
-        self.assertEqual(len(set(together)), len(together))
-
-    def assert_sizes(self, parts, full):
-        """The parts have as many elements as the documentation says."""
-        if FULL:
-            self.assertEqual([len(part) for part in parts], full)
-
-    def assert_even(self, values, expected):
-        """The values are the expected ones, each about equally often."""
-        counts = Counter(values)
-        self.assertEqual(set(counts), set(expected))
-        mean = len(values) / len(counts)
-        for value, count in counts.items():
-            self.assertLess(abs(count - mean), 6 * mean ** 0.5, value)
 
 
 class RandomNumbers(SyntheticTest):
@@ -296,20 +261,8 @@ class Addition(SyntheticTest):
         self.assertLess(neighbours, 0.1)
 
 
-class Determinism(unittest.TestCase):
-    def test_the_files_are_the_same_in_every_process(self):
-        with tempfile.TemporaryDirectory() as folder:
-            folder = Path(folder)
-            for name in NAMES:
-                for seed in ("1", "2"):
-                    make(name, folder / seed / name, 200, hash_seed=seed)
-                files = sorted(path.name for path in (folder / "1" / name).iterdir())
-                self.assertEqual(files, sorted(path.name for path in (folder / "2" / name).iterdir()))
-                self.assertEqual([name + "/" + file for file in files],
-                                 sorted(file for file in SUMS if file.startswith(name + "/")))
-                for file in files:
-                    first, second = (folder / seed / name / file for seed in ("1", "2"))
-                    self.assertEqual(first.read_bytes(), second.read_bytes(), f"{name}/{file}")
+class Determinism(DeterminismTest, unittest.TestCase):
+    names = NAMES
 
 
 class GetData(unittest.TestCase):

@@ -40,6 +40,7 @@ SAMPLES = {
     "classify": {"model": "reviews", "text": "a lovely film"},
     "picture": {"model": "pictures", "picture": data_uri(striped(1))},
     "recordings": {"model": "speech", "recording": data_uri(spoken(5)[0], "audio/wav")},
+    "structure": {"model": "folder", "sequence": "AEAKAAEKLVVVVVGGVV"},
     "attention": {"model": "gpt", "text": "it was a red and old dog"},
 }  # fmt: skip
 # What there is when a view has its answer.
@@ -49,6 +50,7 @@ READY = {
     "translate": f"{VIEW}.querySelectorAll('.lines svg').length === 2", "classify": f"{VIEW}.querySelectorAll('.bar-row').length === 2",
     "picture": f"{VIEW}.querySelector('[name=from]').checkVisibility() && {VIEW}.querySelectorAll('.bar-row').length === 2",
     "recordings": f"{VIEW}.querySelector('.transcript')",
+    "structure": f"{VIEW}.querySelector('.structure-stage canvas')",
     "attention": f"{VIEW}.querySelectorAll('.heads button').length === 10",
 }  # fmt: skip
 
@@ -171,6 +173,13 @@ def check_recordings(page, address):
     check(answer and texts(page, ".transcript") == [answer], f"it shows {texts(page, '.transcript')}, not {answer!r}")
 
 
+def check_structure(page, address):
+    answer = ask(address, "/fold", {"model": "folder", "sequence": SAMPLES["structure"]["sequence"]})
+    check(answer["pdb"].startswith("ATOM"), f"the file begins with {answer['pdb'][:80]!r}")
+    letters = "".join(texts(page, ".letter"))
+    check(letters == answer["structure"]["trace"]["letters"], f"it shows {letters}")
+
+
 def check_attention(page, address):
     for model, text, n in (("bert", "it was a red dog", 10), ("de-en", "ein rot und alt Haus", 30)):
         open_view(
@@ -183,7 +192,8 @@ def check_attention(page, address):
 
 
 CHECKS = {"text": check_text, "chat": check_chat, "fill": check_fill, "translate": check_translate, "classify": check_classify,
-          "picture": check_picture, "recordings": check_recordings, "attention": check_attention}  # fmt: skip
+          "picture": check_picture, "recordings": check_recordings, "structure": check_structure,
+          "attention": check_attention}  # fmt: skip
 
 
 def take_picture(page, file):

@@ -94,6 +94,26 @@ CONFIGS["speech"] = {
     "model": {"architecture": {"type": "speech_encoder", "max_frames": 300}, "position": "sinusoidal", **WIDTH, "n_layers": 1},
     "training": {"steps": 60, "optimizer": {"lr": 1.0e-2}, "schedule": {"warmup_steps": 10}, "batch_size": 16},
 }
+CONFIGS["folder"] = {
+    "task": "structure_prediction",
+    "data": {"train": "chain.pdb", "valid": "chain.pdb"},
+    "model": {"architecture": {"type": "fold_flow", "steps": 10}, **WIDTH},
+    "training": {"steps": 10, "optimizer": {"lr": 3.0e-3}, "schedule": {"warmup_steps": 2}, "batch_size": 4},
+}
+CHAIN = "AEAKAAEKLVVVVVGGVV"
+
+
+def pdb():
+    """The backbone of CHAIN, roughly as a helix."""
+    names = {"A": "ALA", "E": "GLU", "K": "LYS", "L": "LEU", "V": "VAL", "G": "GLY"}
+    lines = []
+    for i, letter in enumerate(CHAIN):
+        for j, (atom, ahead, radius) in enumerate((("N", -0.45, 1.6), ("CA", 0, 2.3), ("C", 0.45, 1.7), ("O", 0.5, 2.0))):
+            turn, rise = 1.745 * (i + ahead * 0.6), 1.5 * (i + ahead)
+            x, y = radius * math.cos(turn), radius * math.sin(turn)
+            lines.append(f"ATOM  {4 * i + j + 1:5d}  {atom:<3} {names[letter]} A{i + 1:4d}    {x:8.3f}{y:8.3f}{rise:8.3f}"
+                         f"  1.00  0.00           {atom[0]}\n")  # fmt: skip
+    return "".join(lines) + "END\n"
 
 
 def spoken(i):
@@ -134,6 +154,7 @@ def write_data(folder):
         "lines.de": "\n".join(texts * 6) + "\n", "lines.en": "\n".join(english * 6) + "\n",
         "reviews.tsv": "review\trating\n" + "".join(f"a {word} film\t{'up' if i % 2 else 'down'}\n"
                                                     for i in range(200) for word in [["dull", "fine", "poor", "lovely"][i % 4]]),
+        "chain.pdb": pdb(),
         "names.tsv": "sentence\tlabels\n" + "".join(f"{a} met {b} today\tB-PER O B-PER O\n" for a in ("Anna", "Peter", "Ida", "Paul")
                                                     for b in ("Otto", "Eva", "Max") for _ in range(12)),
     }  # fmt: skip
