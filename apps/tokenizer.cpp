@@ -156,7 +156,7 @@ void add_source(CLI::App& command, std::filesystem::path& dir) {
 
 struct EncodeArguments {
   std::filesystem::path dir, base;
-  std::optional<std::string> text;
+  std::vector<std::string> texts;
   bool offsets = false, json = false;
 };
 
@@ -188,15 +188,18 @@ void encode(const EncodeArguments& arguments) {
     results.push_back({{"text", text}, {"ids", ids}, {"tokens", tokens}});
     if (arguments.offsets) results.back()["offsets"] = offsets;
   };
-  arguments.text ? encode_one(*arguments.text) : for_each_line(encode_one);
+  for (const auto& text : arguments.texts) encode_one(text);
+  if (arguments.texts.empty()) for_each_line(encode_one);
   if (arguments.json) print_json({{"results", results}});
 }
 
 void add_encode(CLI::App& app) {
   const auto arguments = std::make_shared<EncodeArguments>();
-  auto* command = app.add_subcommand("encode", "Token ids of a text, or of each line of standard input");
+  auto* command = app.add_subcommand("encode", "Token ids of texts, or of each line of standard input");
   add_source(*command, arguments->dir);
-  command->add_option("--text", arguments->text, "The text")->type_name("TEXT");
+  command->add_option("--text", arguments->texts, "A text; may be repeated")
+      ->type_name("TEXT")
+      ->allow_extra_args(false);
   command->add_flag("--offsets", arguments->offsets,
                     "Where each token stands in the text: code points, from and up to but not including");
   add_base(*command, arguments->base);

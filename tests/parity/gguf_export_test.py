@@ -45,8 +45,8 @@ def skip(problem):
     sys.exit(1 if "ZOO_REQUIRE_REFERENCES" in os.environ else SKIPPED)
 
 
-def zoo(*words, code=0, typed=None):
-    done = subprocess.run([PROGRAM, *map(str, words)], capture_output=True, text=True, input=typed)
+def zoo(*words, code=0):
+    done = subprocess.run([PROGRAM, *map(str, words)], capture_output=True, text=True)
     assert done.returncode == code, (words, done.returncode, done.stderr)
     return done.stdout if code == 0 else done.stderr
 
@@ -423,8 +423,7 @@ def check_pieces(model, directory, path, made):
     (place / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "LlamaTokenizer", "chat_template": CHAT}))
     written = made / "pieces.gguf"
     zoo("export", place, written, "--weights", "fp32")
-    for text in filter(None, TEXTS):
-        assert encoded(written, [text]) == encoded(path, [text]), text
+    assert encoded(written, TEXTS) == encoded(path, TEXTS)
     assert LlamaCpp(written).tokens(TEXTS[0]) == LlamaCpp(path).tokens(TEXTS[0])
 
 
@@ -440,10 +439,9 @@ def check_model(name, model, made):
     assert all(len(tokens) == N_NEW for _, tokens in expected), "an end token came too early"
     assert generate(path, PROMPTS) == expected, f"{name}: read here again it gives other log-probabilities"
     server = LlamaCpp(path)
-    for text in TEXTS:
+    for text, (_, found) in zip(TEXTS, encoded(path, TEXTS), strict=True):
         ids = model.tokenizer(text).input_ids
         assert server.tokens(text) == ids, (name, text, server.tokens(text), ids)
-        found = json.loads(zoo("tokenizer", "encode", path, "--text", text, "--json"))["results"][0]["ids"]
         assert [*ids[: len(ids) - len(found)], *found] == ids, (name, text, found, ids)
     if name == "llama-sentencepiece":
         check_pieces(model, directory, path, made)
@@ -493,14 +491,9 @@ def with_pre(path, name):
 
 
 def encoded(path, texts):
-    """Each text with its ids here: lines at once, others one by one."""
-    lines, found = [text for text in texts if "\n" not in text], []
-    if lines:
-        typed = "".join(f"{line}\n" for line in lines)
-        found += json.loads(zoo("tokenizer", "encode", path, "--json", typed=typed))["results"]
-    for text in (text for text in texts if "\n" in text):
-        found += json.loads(zoo("tokenizer", "encode", path, "--text", text, "--json"))["results"]
-    return [(one["text"], one["ids"]) for one in found]
+    """Each text with its ids here."""
+    words = [word for text in texts for word in ("--text", text)]
+    return [(one["text"], one["ids"]) for one in json.loads(zoo("tokenizer", "encode", path, *words, "--json"))["results"]]
 
 
 def check_pre_tokenizers(made):

@@ -53,13 +53,9 @@ def main():
             return done.stdout
 
         def encode(directory, texts):
-            """The ids of each text: lines at once, other texts one by one."""
-            lines = [text for text in texts if text and "\n" not in text]
-            found = json.loads(zoo("tokenizer", "encode", directory, "--json", text="".join(f"{line}\n" for line in lines)))
-            ids = {line: result["ids"] for line, result in zip(lines, found["results"], strict=True)}
-            for text in set(texts) - set(lines):
-                ids[text] = json.loads(zoo("tokenizer", "encode", directory, "--text", text, "--json"))["results"][0]["ids"]
-            return ids
+            """The ids of each text."""
+            found = json.loads(zoo("tokenizer", "encode", directory, "--json", *[word for text in texts for word in ("--text", text)]))
+            return {text: result["ids"] for text, result in zip(texts, found["results"], strict=True)}
 
         def decode(directory, rows):
             lines = "".join(f"{','.join(map(str, ids))}\n" for ids in rows)
@@ -94,10 +90,11 @@ def main():
                         assert framed["input_ids"][0] == theirs.cls_token_id
                         assert framed["input_ids"].count(theirs.sep_token_id) == 2
                         assert framed["token_type_ids"][-1] == 1
-                        for text in MASKED:
-                            for directory in (name, f"{name}-hub"):
-                                found = json.loads(zoo("generate", directory, "--prompt", text, "--json", "--device", "cpu"))
-                                ids = found["results"][0]["prompt_ids"]
+                        prompts = [word for text in MASKED for word in ("--prompt", text)]
+                        for directory in (name, f"{name}-hub"):
+                            found = json.loads(zoo("generate", directory, *prompts, "--json", "--device", "cpu"))
+                            for text, result in zip(MASKED, found["results"], strict=True):
+                                ids = result["prompt_ids"]
                                 assert ids == theirs(text, add_special_tokens=False)["input_ids"], (directory, text, ids)
     print("equal")
 
