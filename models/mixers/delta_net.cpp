@@ -97,6 +97,7 @@ torch::Tensor DeltaNetImpl::forward(const torch::Tensor& x, const AttentionConte
                          .k = for_every_head(l2_normalized(split_heads(parts[1], n_key_heads_))),
                          .v = split_heads(parts[2], n_heads),
                          .beta = torch::sigmoid(full(strength)).transpose(1, 2)};
+    if (options.negative_eigenvalues()) input.beta = 2 * input.beta;
     if (decay) input.log_alpha = (-a_log.exp() * torch::softplus(full(rate) + dt_bias)).transpose(1, 2);
     if (real.defined()) {
       // Zeros, so that not even a NaN of padding reaches the sum.
@@ -129,7 +130,8 @@ void DeltaNetImpl::pretty_print(std::ostream& stream) const {
                 .add("projection", options.projection())
                 .add("n_taps", options.n_taps())
                 .add("gated", options.gated())
-                .add("output_gate", options.output_gate());
+                .add("output_gate", options.output_gate())
+                .add("negative_eigenvalues", options.negative_eigenvalues());
 }
 
 namespace {
@@ -139,7 +141,7 @@ constexpr double kMostHeads = 1 << 20, kMostTaps = 64;
 
 struct DeltaKeys {
   int64_t conv = 4;
-  bool gated = true, output_gate = true;
+  bool gated = true, output_gate = true, negative_eigenvalues = false;
   std::optional<int64_t> key_heads;
 };
 
@@ -148,6 +150,8 @@ void describe(ConfigVisitor& v, DeltaKeys& keys) {
           Limits::between(0, kMostTaps));
   v.field("gated", keys.gated, "Whether old values decay; without, this is DeltaNet.");
   v.field("output_gate", keys.output_gate, "Multiply the output by SiLU of a projection.");
+  v.field("negative_eigenvalues", keys.negative_eigenvalues,
+          "What is remembered may change its sign, which tracking states needs (Grazzi et al. 2025).");
   v.field("key_heads", keys.key_heads,
           "Heads of queries and keys, a divisor of n_heads; default n_heads. n_kv_heads does not count here.",
           Limits::between(1, kMostHeads));
@@ -166,6 +170,7 @@ DeltaNetOptions delta_options(const MixerPlace& place) {
       .n_taps(keys.conv)
       .gated(keys.gated)
       .output_gate(keys.output_gate)
+      .negative_eigenvalues(keys.negative_eigenvalues)
       .norm_eps(config.norm_eps);
 }
 

@@ -32,6 +32,10 @@ struct DeltaNetOptions {
   TORCH_ARG(bool, out_bias) = false;
   /// Taps of the convolution over queries, keys and values; 0 = none.
   TORCH_ARG(int64_t, n_taps) = 4;
+  /// Whether β reaches from 0 to 2 in place of 1, so that a sum can also turn what it remembers into its
+  /// opposite, which counting modulo two needs (Grazzi et al. 2025, "Unlocking State-Tracking in Linear RNNs
+  /// Through Negative Eigenvalues").
+  TORCH_ARG(bool, negative_eigenvalues) = false;
   /// Whether the sums decay. Without, this is DeltaNet (Yang et al. 2024b), α = 1.
   TORCH_ARG(bool, gated) = true;
   /// Whether the normalised outputs are multiplied by SiLU of a projection of x.

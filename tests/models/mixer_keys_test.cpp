@@ -118,10 +118,12 @@ TEST(MixerKeys, OfMixersWithoutScores) {
                 UnorderedElementsAreArray(
                     joined(joined(kProjecting, kNormalising), {"attention_scale", "attention.n_features"})));
   }
-  EXPECT_THAT(
-      keys_of_mixer(StackRole::decoder, "attention: {type: delta}"),
-      UnorderedElementsAreArray(joined(kProjecting, {"norm_eps", "attention.conv", "attention.gated",
-                                                     "attention.output_gate", "attention.key_heads"})));
+  EXPECT_THAT(keys_of_mixer(StackRole::decoder, "attention: {type: delta}"),
+              UnorderedElementsAreArray(joined(
+                  kProjecting, {"norm_eps", "attention.conv", "attention.gated", "attention.output_gate",
+                                "attention.negative_eigenvalues", "attention.key_heads"})));
+  EXPECT_THAT(keys_of_mixer(StackRole::decoder, "attention: convolution"),
+              UnorderedElementsAreArray({"d_model", "bias", "qkv_bias", "out_bias", "attention.taps"}));
   EXPECT_THAT(keys_of_mixer(StackRole::encoder, "attention: {type: mlp, length: 16}"),
               UnorderedElementsAreArray(
                   {"d_model", "bias", "activation_dropout", "attention.length", "attention.d_tokens"}));

@@ -421,6 +421,33 @@ TEST(Performer, ManagesLongKeys) {
 
 // ---- initial values
 
+// Token by token, one head, as equation 4 of Grazzi et al. 2025 has it.
+TEST(DeltaNet, NegativeEigenvaluesAreThoseOfAWrittenOutRule) {
+  constexpr int64_t T = 7, D = 6;
+  torch::manual_seed(5);
+  DeltaNet net(DeltaNetOptions(D, 1).n_taps(0).gated(false).output_gate(false).negative_eigenvalues(true));
+  const torch::NoGradGuard no_grad;
+  for (auto& parameter : net->parameters()) parameter.normal_(0, 0.8);
+  net->to(torch::kFloat64);
+  const auto x = torch::randn({1, T, D}, torch::kFloat64);
+  const auto unit = [](const torch::Tensor& v) { return v / (v.square().sum() + 1e-6).sqrt(); };
+  auto sum = torch::zeros({D, D}, torch::kFloat64);  // of v kᵀ
+  std::vector<torch::Tensor> outputs;
+  bool turns = false;
+  for (int64_t t = 0; t < T; ++t) {
+    const auto row = x[0][t];
+    const auto q = unit(torch::silu(net->q(row))) / std::sqrt(double(D)), k = unit(torch::silu(net->k(row))),
+               v = torch::silu(net->v(row));
+    const double beta = 2 * torch::sigmoid(net->beta(row)).item<double>();
+    turns = turns || beta > 1;
+    sum = sum - beta * sum.matmul(k).outer(k) + beta * v.outer(k);
+    outputs.push_back(sum.matmul(q));
+  }
+  EXPECT_TRUE(turns) << "no eigenvalue is negative here";
+  const auto expected = net->out(net->norm(torch::stack(outputs)));
+  EXPECT_LT((net(x, {.mask = Mask::causal()})[0] - expected).abs().max().item<double>(), 1e-9);
+}
+
 TEST(DeltaNet, InitialDecaysAreThoseOfTheReference) {
   const DeltaNet net(DeltaNetOptions(64, 32));
   const auto rates = net->a_log.exp();
