@@ -12,6 +12,7 @@
 #include "checkpoints/run.h"
 #include "comparison/findings.h"
 #include "comparison/kept_results.h"
+#include "comparison/main_effects.h"
 #include "comparison/planning/kept_json.h"
 #include "comparison/runner.h"
 #include "comparison/size_fit.h"
@@ -93,6 +94,7 @@ class Collector {
     compare_translations(runs);
     results_.power = power_of(runs);
     results_.sizes = size_fit(plan_, runs, metric);
+    results_.effects = main_effects(plan_, runs, metric);
     const auto of_sizes = size_finding(results_.sizes, fair);
     results_.measured =
         of_sizes.empty() ? findings(runs, metric, fair) : verdict_finding(runs, fair) + " " + of_sizes;

@@ -131,6 +131,14 @@ struct RunResults {
   std::optional<ConfusionMatrix> confusion = {};  // summed over the seeds that did not fail
 };
 
+/// What a key of a grid changes on average over the other keys, see main_effects().
+struct MainEffect {
+  std::string key, from, to;  // the values of the key
+  PairedTest test;            // of `to` less `from`
+  std::optional<double> p_corrected = {};
+  Verdict verdict = Verdict::untested;
+};
+
 /// How likely the tests find a difference of `deviations` standard deviations of a run.
 struct Power {
   double deviations = 0;
@@ -189,6 +197,7 @@ struct ComparisonResults {
   std::optional<Power> power = {};    // absent without tests
   std::vector<RunResults> runs = {};  // of plan.variants
   std::optional<SizeFit> sizes = {};
+  std::vector<MainEffect> effects = {};
   std::string measured = {};                        // the findings
   std::optional<ComparisonProgress> progress = {};  // absent where all is done
 };

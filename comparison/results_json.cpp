@@ -197,6 +197,20 @@ static void to_json(Json& json, const TranslationScore& score) {
                {"verdict", name_of(*score.verdict)}});
 }
 
+static void to_json(Json& json, const MainEffect& effect) {
+  const auto& test = effect.test;
+  json = {{"key", effect.key},
+          {"from", effect.from},
+          {"to", effect.to},
+          {"difference", test.difference},
+          {"low", or_null(test.low)},
+          {"high", or_null(test.high)},
+          {"n", test.n},
+          {"p", or_null(test.p)},
+          {"p_corrected", or_null(effect.p_corrected)},
+          {"verdict", name_of(effect.verdict)}};
+}
+
 static void to_json(Json& json, const VersusBaseline& versus) {
   const auto& test = versus.test;
   json = {{"difference", test.difference},
@@ -409,6 +423,8 @@ Json results_json(const ComparisonResults& results) {
                    {"power", or_null(results.power)},
                    {"runs", std::move(runs)},
                    {"sizes", or_null(results.sizes)}};
+  if (!results.effects.empty()) document["effects"] = results.effects;
+  if (plan.settings.design != Design::full) document["design"] = name_of(plan.settings.design);
   if (!results.origin.of_task.empty()) document["of_task"] = results.origin.of_task;
   if (const auto& progress = results.progress) {
     document["progress"] = {{"finished", progress->finished},

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <charconv>
 #include <cmath>
 #include <map>
@@ -115,6 +116,15 @@ std::vector<Draft> read_variants(const ConfigNode* variants, const ConfigPlace& 
 /// "model.n_layers" → "n_layers"
 std::string last_part(const std::string& dotted) { return dotted.substr(dotted.rfind('.') + 1); }
 
+/// Gives a draft one value of a key of the grid.
+void add_to(Draft& draft, const std::string& key, const ConfigNode& value) {
+  const auto shown = value.kind == ConfigNode::Kind::kScalar ? value.text : value.shown();
+  const auto named = fmt::format("{}={}", last_part(key), shown);
+  for (auto* text : {&draft.name, &draft.cell}) *text += (text->empty() ? "" : ", ") + named;
+  draft.grid.push_back({key, shown});
+  merge_config_trees(draft.keys, nested_config_tree(key, value));
+}
+
 /// `what`: the key of the comparison file, for messages.
 std::vector<Draft> expand(std::vector<Draft> drafts, const ConfigNode* grid, std::string_view what) {
   if (grid == nullptr || grid->is_null()) return drafts;
@@ -130,11 +140,7 @@ std::vector<Draft> expand(std::vector<Draft> drafts, const ConfigNode* grid, std
     for (const auto& draft : drafts) {
       for (const auto& value : values.items) {
         Draft next = draft;
-        const auto shown = value.kind == ConfigNode::Kind::kScalar ? value.text : value.shown();
-        const auto named = fmt::format("{}={}", last_part(key), shown);
-        for (auto* text : {&next.name, &next.cell}) *text += (text->empty() ? "" : ", ") + named;
-        next.grid.push_back({key, shown});
-        merge_config_trees(next.keys, nested_config_tree(key, value));
+        add_to(next, key, value);
         n_values += cost_of(next.keys);
         if (expanded.size() == kMostVariants || n_values > kMostValues) fail_too_many(grid->place);
         expanded.push_back(std::move(next));
@@ -143,6 +149,41 @@ std::vector<Draft> expand(std::vector<Draft> drafts, const ConfigNode* grid, std
     drafts = std::move(expanded);
   }
   return drafts;
+}
+
+/// The combinations of `grid` that a fractional design has, for each draft. Column j of the design is the
+/// parity of the run's bits in the j-th number with an odd number of bits: the sum of two columns is none of
+/// them.
+std::vector<Draft> expand_fraction(const std::vector<Draft>& drafts, const ConfigNode& grid) {
+  const auto keys = grid.is_map() ? in_order(grid) : std::vector<std::pair<std::string, ConfigNode::Entry>>();
+  constexpr size_t fewest = 4, most = 64;
+  if (keys.size() < fewest || keys.size() > most) {
+    fail(grid.place, fmt::format("design: fractional is for {} to {} keys of a grid, and these are {}",
+                                 fewest, most, keys.size()));
+  }
+  for (const auto& [key, entry] : keys) {
+    if (entry.value.kind != ConfigNode::Kind::kList || entry.value.items.size() != 2)
+      fail(entry.value.place,
+           fmt::format("design: fractional needs two values of each key, for {} too", key));
+  }
+  std::vector<unsigned> masks;
+  for (unsigned mask = 1; masks.size() < keys.size(); ++mask) {
+    if (std::popcount(mask) % 2 == 1) masks.push_back(mask);
+  }
+  const unsigned n_runs = std::bit_ceil(masks.back() + 1);
+  std::vector<Draft> expanded;
+  for (const auto& draft : drafts) {
+    for (unsigned run = 0; run < n_runs; ++run) {
+      Draft next = draft;
+      for (size_t j = 0; j < keys.size(); ++j) {
+        const auto& [key, entry] = keys[j];
+        add_to(next, key, entry.value.items[static_cast<size_t>(std::popcount(run & masks[j]) % 2)]);
+      }
+      if (expanded.size() == kMostVariants) fail_too_many(grid.place);
+      expanded.push_back(std::move(next));
+    }
+  }
+  return expanded;
 }
 
 /// Every draft at every size.
@@ -264,6 +305,10 @@ void describe(ConfigVisitor& v, ComparisonSettings& c) {
           Limits::between(1, 1000));
   v.field("match", c.match,
           "Scale widths until parameters or FLOPs per token agree with the first variant's.");
+  v.field(
+      "design", c.design,
+      "Which combinations of `grid` are compared: all, or for keys with two values each a part, which shows "
+      "what each key changes on average.");
   v.field("margin", c.margin,
           "Differences below this do not matter: a share of the baseline's value, or for a metric in percent "
           "points / 100. Rows whose difference is surely smaller are called the same.",
@@ -329,7 +374,9 @@ Comparison comparison_from(const fs::path& path, ConfigNode tree, const std::vec
   auto common = task_keys != nullptr ? *task_keys : empty_map(place);
   if (base) merge_config_trees(common, read_base(*base));
   const auto named = read_variants(variants ? &*variants : nullptr, place);
-  auto drafts = expand(named, grid ? &*grid : nullptr, "grid");
+  const bool is_fraction = comparison.settings.design == Design::fractional;
+  if (is_fraction && !grid) file.fail("design", "fractional is for a `grid`");
+  auto drafts = is_fraction ? expand_fraction(named, *grid) : expand(named, grid ? &*grid : nullptr, "grid");
   if (const auto groups = read_sizes(sizes ? &*sizes : nullptr, place); !groups.empty()) {
     const auto& budget = comparison.settings.budget;
     if (budget.flops || budget.seconds)

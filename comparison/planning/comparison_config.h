@@ -33,6 +33,15 @@ constexpr auto config_names(MatchQuantity) {
   return std::to_array<std::string_view>({"none", "parameters", "flops"});
 }
 
+/// Which combinations of the values of a grid are compared.
+///   full        all of them
+///   fractional  of keys with two values each, so many that the effect of each key is mixed with no other
+///   key's
+///               and with none of two keys together: 8 runs for 4 keys, 16 for 5 to 8, 32 for 9 to 16
+///               (resolution IV; Box & Hunter 1961)
+enum class Design { full, fractional };
+constexpr auto config_names(Design) { return std::to_array<std::string_view>({"full", "fractional"}); }
+
 /// One value of a key of the configuration, as the comparison file writes it.
 struct KeyValue {
   std::string key, value;  // "model.n_layers", "8"
@@ -94,6 +103,7 @@ struct ComparisonSettings {
   TuneConfig tune;
   int64_t seeds = 3;  // each variant is trained with the seeds 1 … seeds
   MatchQuantity match = MatchQuantity::none;
+  Design design = Design::full;
   double margin = 0.01;  // see TestRules
   /// Dotted keys that a fair comparison has in common, and that this one is about.
   std::vector<std::string> subject;

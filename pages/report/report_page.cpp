@@ -129,11 +129,11 @@ std::vector<size_t> by_interest(const Json& results) {
 }
 
 Json page_data(const Json& results) {
-  Json data =
-      only(results, {"schema",   "name",    "title",    "folklore", "measured", "note",        "command",
-                     "yaml",     "created", "progress", "machine",  "versions", "task",        "unit",
-                     "metric",   "budget",  "match",    "margin",   "power",    "tuning",      "sizes",
-                     "variants", "grid",    "seeds",    "fair",     "notices",  "differences", "protocol"});
+  Json data = only(
+      results, {"schema",  "name",     "title",       "folklore", "measured", "note",     "command", "yaml",
+                "created", "progress", "machine",     "versions", "task",     "unit",     "metric",  "budget",
+                "match",   "margin",   "power",       "tuning",   "sizes",    "variants", "grid",    "seeds",
+                "fair",    "notices",  "differences", "protocol", "effects",  "design"});
   size_t curves = 0;
   for (const auto& run : results["runs"]) curves += 2 * run["seeds"].size();
   const size_t points = std::clamp(kAllPoints / std::max<size_t>(1, curves), kFewestPoints, kMostPoints);

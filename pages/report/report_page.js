@@ -8,6 +8,7 @@ import {runName, swatch} from './report_chart.js';
 import {buildConfusion} from './report_confusion.js';
 import {buildCost, buildQuality, buildScaling, seedMean} from './report_costs.js';
 import {buildCurves} from './report_curves.js';
+import {buildEffects} from './report_effects.js';
 import {buildExamples} from './report_examples.js';
 import {factors, factorText, MANY} from './report_factors.js';
 import {buildLengths} from './report_lengths.js';
@@ -399,7 +400,8 @@ function buildReproduce(section) {
 // ---- Begin ---------------------------------------------------------------------------------------------------------
 
 const SECTIONS = [
-  ['results', 'Results', buildTable], ['quality', 'Quality', buildQuality], ['curves', 'Learning curves', buildCurves],
+  ['results', 'Results', buildTable], ['effects', 'Main effects', buildEffects],
+  ['quality', 'Quality', buildQuality], ['curves', 'Learning curves', buildCurves],
   ['lengths', 'Quality against length', buildLengths], ['confusion', 'Confusion matrix', buildConfusion],
   ['cost', 'Quality against cost', buildCost],
   ['sizes', 'Sizes', buildSizes], ['scaling', 'Cost against length', buildScaling], ['tuning', 'Tuning', buildTuning],

@@ -254,6 +254,23 @@ std::string facts(const Json& results) {
   return fmt::format("## How it was measured\n\n{}\n\n", fmt::join(items, "\n"));
 }
 
+std::string effects(const Json& results, const MetricText& metric) {
+  const Json& list = member(results, "effects");
+  if (!list.is_array() || list.empty()) return "";
+  std::vector<Row> rows;
+  for (const auto& effect : list) {
+    const auto low = number_at(effect, "low"), high = number_at(effect, "high"),
+               p = number_at(effect, "p_corrected");
+    rows.push_back(
+        {code(text_at(effect, "key")), plain(text_at(effect, "from") + " → " + text_at(effect, "to")),
+         metric.with_sign(number_at(effect, "difference").value_or(0)),
+         low && high ? fmt::format("{} to {}", metric.with_sign(*low), metric.with_sign(*high)) : "–",
+         text_at(effect, "verdict") + (p ? ", " + p_text(*p) : "")});
+  }
+  return "## Main effects\n\nThe difference that each key makes on average over all runs.\n\n" +
+         table({"key", "change", metric.label(), "95 % interval", "verdict"}, rows, 2) + "\n";
+}
+
 std::string gaps(const Json& results) {
   const Json& list = member(results, "protocol");
   if (!list.is_array() || list.empty()) return "";

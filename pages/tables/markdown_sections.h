@@ -26,6 +26,8 @@ std::string tuning(const Json& results, const MetricText& metric);
 /// Task, metric, budget, tests and machine.
 std::string facts(const Json& results);
 
+/// What each key of a grid changes on average; empty without such effects.
+std::string effects(const Json& results, const MetricText& metric);
 /// What a comparison lacks of what the field asks for; empty without gaps.
 std::string gaps(const Json& results);
 

@@ -201,6 +201,52 @@ TEST_F(ComparisonFile, IsToldFromAConfiguration) {
   EXPECT_FALSE(is_comparison_file(dir_ / "none.yaml"));
 }
 
+// No column of a key is the product of those of two others, so no main effect is mixed with that of two keys.
+TEST_F(ComparisonFile, AFractionalDesignTellsEachKeyFromPairsOfOthers) {
+  const std::vector<std::string> all = {"model.n_layers",     "model.d_ff",
+                                        "model.dropout",      "training.batch_size",
+                                        "training.log_every", "training.evaluate_every"};
+  for (const size_t n_keys : {4U, 5U, 6U}) {
+    std::string text = "base: base.yaml\ndesign: fractional\ngrid:\n";
+    for (size_t j = 0; j < n_keys; ++j)
+      text += fmt::format("  {}: [{}]\n", all[j], all[j] == "model.dropout" ? "0, 0.1" : "4, 8");
+    const auto comparison = load(text);
+    const auto& rows = comparison.variants;
+    ASSERT_EQ(rows.size(), n_keys == 4 ? 8U : 16U);
+    std::vector<std::vector<int>> columns;
+    for (size_t j = 0; j < n_keys; ++j) {
+      columns.emplace_back();
+      for (const auto& row : rows) {
+        EXPECT_EQ(row.grid[j].key, all[j]);
+        columns.back().push_back(row.grid[j].value == rows[0].grid[j].value ? -1 : 1);
+      }
+    }
+    const auto product = [&](std::initializer_list<size_t> keys) {
+      int sum = 0;
+      for (size_t i = 0; i < rows.size(); ++i) {
+        int sign = 1;
+        for (const size_t key : keys) sign *= columns[key][i];
+        sum += sign;
+      }
+      return sum;
+    };
+    for (size_t i = 0; i < n_keys; ++i) {
+      EXPECT_EQ(product({i}), 0) << "each value as often";
+      for (size_t j = 0; j < i; ++j) {
+        EXPECT_EQ(product({i, j}), 0);
+        for (size_t k = 0; k < j; ++k) EXPECT_EQ(product({i, j, k}), 0) << i << j << k;
+      }
+    }
+  }
+  EXPECT_THAT(error_of("base: base.yaml\ndesign: fractional\n"), HasSubstr("is for a `grid`"));
+  EXPECT_THAT(error_of("base: base.yaml\ndesign: fractional\ngrid: {model.n_layers: [1, 2]}\n"),
+              HasSubstr("for 4 to 64 keys of a grid, and these are 1"));
+  EXPECT_THAT(
+      error_of("base: base.yaml\ndesign: fractional\ngrid: {model.n_layers: [1, 2, 3], model.d_ff: [4, 8], "
+               "training.batch_size: [1, 2], training.log_every: [1, 2]}\n"),
+      HasSubstr("needs two values of each key"));
+}
+
 TEST_F(ComparisonFile, TasksAreComparisonsOfTheSameVariants) {
   dir_.write("other.yaml", "extends: base.yaml\ntraining: {steps: 9}\nmodel: {n_layers: 4}");
   const auto path = dir_.write("study.yaml", R"(
