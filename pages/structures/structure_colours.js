@@ -20,12 +20,12 @@ export const inkOnColour = ([r, g, b]) => 0.3 * r + 0.59 * g + 0.11 * b > 105 ? 
 const swatch = (colour, name) => {
   const mark = el('span', 'swatch');
   mark.style.background = css(colour);
-  return el('span', 'key', mark, name);
+  return el('span', 'entry', mark, name);
 };
 const gradient = (from, to, colourOf) => {
   const ramp = el('span', 'ramp');
   ramp.style.background = `linear-gradient(to right, ${Array.from({length: 13}, (_, i) => css(colourOf(i / 12))).join(', ')})`;
-  return el('span', 'key', from, ramp, to);
+  return el('span', 'entry', from, ramp, to);
 };
 
 /** Whether there are B factors: files of models that do not know their errors have zeros. */

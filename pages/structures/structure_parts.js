@@ -104,13 +104,13 @@ export function showStructure(host, data) {
   }
   function paint() {
     state.colours = state.way.colours();
-    legend.replaceChildren(...state.way.legend(), ...truth && state.withTruth ? [el('span', 'key', el('span', 'swatch truth'), 'the truth')] : []);
+    legend.replaceChildren(...state.way.legend(), ...truth && state.withTruth ? [el('span', 'entry', el('span', 'swatch truth'), 'the truth')] : []);
     sequence.paint(state.colours);
     draw();
   }
   const truthBox = truth && el('label', '', set(el('input'), {type: 'checkbox', checked: true, className: 'with-truth'}), ' the truth');
   truthBox?.addEventListener('change', event => { state.withTruth = event.target.checked; paint(); });
-  const card = el('section', 'card picture',
+  const card = el('section', 'card shape',
     el('div', 'bar',
       choice('Show as', 'mode', [['ribbon', 'ribbon'], ['trace', 'trace']], state.mode, value => { state.mode = value; draw(); }),
       ...truth ? [el('fieldset', 'choice', el('legend', '', 'Show'), truthBox)] : [],
