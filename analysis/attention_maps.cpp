@@ -9,9 +9,8 @@
 #include "analysis/attention_rollout.h"
 #include "analysis/attention_statistics.h"
 #include "analysis/image_attention.h"
-#include "analysis/text_layout.h"
+#include "analysis/text_reading.h"
 #include "base/error.h"
-#include "generation/generator.h"
 #include "io/json_document.h"
 #include "models/families/families.h"
 #include "models/inference_scope.h"
@@ -21,43 +20,6 @@ namespace zoo {
 namespace {
 
 constexpr int64_t kLikeliest = 5;  // predictions of a position
-
-std::vector<std::string> labels_of(const Tokenizer& tokenizer, const TokenIds& ids) {
-  std::vector<std::string> labels;
-  labels.reserve(ids.size());
-  for (const int64_t id : ids) labels.push_back(tokenizer.label(id));
-  return labels;
-}
-
-/// The tokens of `text`; at least one.
-TokenIds encode_some(const Tokenizer& tokenizer, const std::string& text, TextLayout layout) {
-  auto ids = encode_text(tokenizer, text, layout);
-  if (ids.empty()) throw DataError("the text has no tokens: give another text");
-  return ids;
-}
-
-/// The tokens that the decoder is to write, with eos at the end. A translation that was cut off has no eos.
-struct Target {
-  std::string text;
-  TokenIds ids;
-};
-
-Target given_target(const Tokenizer& tokenizer, const std::string& text) {
-  auto ids = tokenizer.encode(text);
-  ids.push_back(tokenizer.special().eos);
-  return {text, ids};
-}
-
-Target written_target(Model& model, const Tokenizer& tokenizer, const TokenIds& source) {
-  const Generator generator(model, tokenizer);
-  const auto generations = generator.generate(std::vector<TokenIds>{source}, {.temperature = 0});
-  const auto& output = generations.front().outputs.front();
-  return {output.text, output.ids};
-}
-
-TokenBatch one_row(const TokenIds& ids) {
-  return {.ids = torch::tensor(ids, torch::kInt64).unsqueeze(0), .lengths = {}};
-}
 
 void append(std::vector<AttentionLayer>& layers, AttentionKind kind, const std::vector<torch::Tensor>& maps) {
   for (size_t i = 0; i < maps.size(); ++i) {
@@ -138,38 +100,17 @@ std::vector<AttentionLayer> attention_layers(Model& model, const Batch& batch) {
 }
 
 AttentionReport attention_report(Model& model, const Tokenizer& tokenizer, const AttentionRequest& request) {
-  const bool two_sides = request.layout == TextLayout::source_and_target;
-  const bool answers = two_sides || request.layout == TextLayout::question_and_answer;
-  if (request.target && !answers)
-    throw UsageError(
-        "AttentionRequest::target is for a model that answers or translates, and this one does not: leave it "
-        "out");
-
-  const auto tokens = encode_some(tokenizer, request.text, request.layout);
-  auto source = with_special_tokens(tokenizer, tokens, request.layout);
+  const auto reading =
+      read_text(model, tokenizer, {.layout = request.layout, .text = request.text, .target = request.target});
   AttentionReport report;
   report.text = request.text;
-  Target target;
-  if (answers) {
-    target =
-        request.target ? given_target(tokenizer, *request.target) : written_target(model, tokenizer, tokens);
-    report.target = target.text;
-    if (!two_sides) source.insert(source.end(), target.ids.begin(), target.ids.end() - 1);
-  }
-  report.source_tokens = labels_of(tokenizer, source);
-  Batch batch;
-  batch.input = one_row(source);
-  if (two_sides) {
-    require_special_token(decoder_start(tokenizer.special()), "<bos>");
-    TokenIds read = {decoder_start(tokenizer.special())};
-    read.insert(read.end(), target.ids.begin(), target.ids.end() - 1);
-    report.target_tokens = labels_of(tokenizer, read);
-    report.target_next = labels_of(tokenizer, target.ids);
-    batch.decoder = one_row(read);
-  }
+  report.target = reading.target;
+  report.source_tokens = reading.source_tokens;
+  report.target_tokens = reading.target_tokens;
+  if (!reading.target_tokens.empty()) report.target_next = labels_of(tokenizer, reading.target_ids);
 
   const InferenceScope scope(model);
-  const auto on_device = model.on_device(batch);
+  const auto on_device = model.on_device(reading.batch);
   report.layers = attention_layers(model, on_device);
   if (predicts_tokens(request.head))
     report.predictions = token_predictions(model, tokenizer, on_device, kLikeliest);

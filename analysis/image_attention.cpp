@@ -8,22 +8,11 @@
 #include "base/error.h"
 #include "data/images/image_file.h"
 #include "io/json_document.h"
-#include "models/mixers/mixers.h"
+#include "models/families/families.h"
 #include "tasks/task.h"
 
 namespace zoo {
 namespace {
-
-/// The names of what the encoder reads: special vectors, then the places row by row.
-std::vector<std::string> place_names(const PatchGrid& grid) {
-  std::vector<std::string> names;
-  for (int64_t i = 0; i < grid.n_before; ++i)
-    names.push_back(grid.n_before == 1 ? "class" : fmt::format("special {}", i));
-  for (int64_t row = 0; row < grid.rows; ++row)
-    for (int64_t column = 0; column < grid.columns; ++column)
-      names.push_back(fmt::format("row {} column {}", row, column));
-  return names;
-}
 
 /// The names of the decoder's rows. The objects stand with the best score first, so each query gets its best.
 std::vector<std::string> query_names(int64_t n_queries, const Prediction& prediction) {
@@ -67,6 +56,16 @@ int64_t n_queries(const std::vector<AttentionLayer>& layers) {
 }
 
 }  // namespace
+
+std::vector<std::string> place_names(const PatchGrid& grid) {
+  std::vector<std::string> names;
+  for (int64_t i = 0; i < grid.n_before; ++i)
+    names.push_back(grid.n_before == 1 ? "class" : fmt::format("special {}", i));
+  for (int64_t row = 0; row < grid.rows; ++row)
+    for (int64_t column = 0; column < grid.columns; ++column)
+      names.push_back(fmt::format("row {} column {}", row, column));
+  return names;
+}
 
 AttentionReport image_attention_report(Model& model, Task& task, const std::string& image) {
   const auto inputs = task.read_inputs({image});

@@ -17,6 +17,9 @@ AttentionReport image_attention_report(Model& model, Task& task, const std::stri
 /// (why_no_maps()).
 AttentionReport image_attention_report(const Run& run, const std::string& image);
 
+/// The names of what the encoder reads of a picture: special vectors, then the places row by row.
+std::vector<std::string> place_names(const PatchGrid& grid);
+
 /// The fields of a picture's report that are not about maps, as `zoo attention --json` names them
 /// (attention_maps.h).
 nlohmann::ordered_json image_json(const AttentionReport& report);

@@ -96,6 +96,10 @@ int command_line(int argc, char** argv) {
   add_inspect(app);
   add_bench(app);
   add_attention(app);
+  add_lens(app);
+  add_heads(app);
+  add_ablate(app);
+  add_patch(app);
   add_contacts(app);
   add_structure(app);
   add_config(app);

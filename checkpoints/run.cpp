@@ -227,6 +227,14 @@ Metrics Run::evaluate(Split split, const std::vector<std::string>& files,
   return metrics;
 }
 
+std::vector<Batch> Run::batches(Split split, const std::vector<std::string>& files, int64_t most) const {
+  const auto other = files.empty() ? nullptr : task_over(files, *task_);
+  auto& source = other ? other->batches(Split::test) : task_->batches(split);
+  std::vector<Batch> batches;
+  for (int64_t i = 0; i < std::min(source.n_batches(0), most); ++i) batches.push_back(source.batch(0, i));
+  return batches;
+}
+
 Translations Run::translate(Split split, const std::vector<std::string>& files,
                             const TranslateOptions& options) const {
   if (files.empty()) return zoo::translate(*model_, *task_, split, options);

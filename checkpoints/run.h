@@ -78,6 +78,8 @@ class Run {
   /// prefixes for text_to_text). Throws DataError; CheckpointError if the loss is not finite.
   Metrics evaluate(Split split, const std::vector<std::string>& files = {},
                    const EvaluationOptions& options = {}) const;
+  /// The first batches of the same data, at most `most`, on the CPU.
+  std::vector<Batch> batches(Split split, const std::vector<std::string>& files, int64_t most) const;
   /// Translates the sources of the same data, for BLEU and chrF. Only for the task text_to_text. Throws as
   /// zoo::translate().
   Translations translate(Split split, const std::vector<std::string>& files = {},

@@ -31,38 +31,46 @@ ResidualImpl::ResidualImpl(const ResidualOptions& options_) : options(options_) 
   }
 }
 
-torch::Tensor ResidualImpl::sum(const torch::Tensor& x, size_t index, torch::Tensor y) {
-  if (!scales.empty()) y = y * scales[index].to(y.scalar_type());
+torch::Tensor ResidualImpl::sum(const torch::Tensor& x, const Place& place, torch::Tensor y) {
+  if (!scales.empty()) y = y * scales[place.index].to(y.scalar_type());
   if (is_training() && options.stochastic_depth() > 0)
     y = y * dropout(torch::ones({y.size(0), 1, 1}, y.options()), options.stochastic_depth());
+  if (place.observed) y = (*place.observed)(y);
   return add_dropout(x, y, is_training() ? options.dropout() : 0.0);
 }
 
-torch::Tensor ResidualImpl::connected(const torch::Tensor& x, size_t index, const SubLayer& sub_layer) {
+torch::Tensor ResidualImpl::connected(const torch::Tensor& x, const Place& place, const SubLayer& sub_layer) {
+  const auto index = place.index;
   switch (options.placement()) {
     case NormPlacement::pre:
-      return sum(x, index, sub_layer(norms_in[index](x)));
+      return sum(x, place, sub_layer(norms_in[index](x)));
     case NormPlacement::post:
-      return norms_in[index](sum(x, index, sub_layer(x)));
+      return norms_in[index](sum(x, place, sub_layer(x)));
     case NormPlacement::residual_post:
-      return sum(x, index, norms_out[index](sub_layer(x)));
+      return sum(x, place, norms_out[index](sub_layer(x)));
     case NormPlacement::sandwich:
-      return sum(x, index, norms_out[index](sub_layer(norms_in[index](x))));
+      return sum(x, place, norms_out[index](sub_layer(norms_in[index](x))));
     case NormPlacement::parallel:
       break;
   }
   C10_THROW_ERROR(ValueError, "parallel sub-layers share one norm: connected() cannot take them one by one");
 }
 
-torch::Tensor ResidualImpl::forward(torch::Tensor x, const std::vector<SubLayer>& sub_layers) {
+torch::Tensor ResidualImpl::forward(torch::Tensor x, const std::vector<SubLayer>& sub_layers,
+                                    std::span<const ObservedPlace> observed) {
   TORCH_CHECK(sub_layers.size() == options.sub_layers().size(), "expected ", options.sub_layers().size(),
               " sub-layers, not ", sub_layers.size());
+  TORCH_CHECK(observed.empty() || observed.size() == sub_layers.size(), "expected ", sub_layers.size(),
+              " observed places, not ", observed.size());
+  const auto place = [&](size_t i) {
+    return Place{.index = i, .observed = observed.empty() ? nullptr : &observed[i]};
+  };
   if (options.placement() == NormPlacement::parallel) {
     const auto h = norms_in.front()(x);
-    for (size_t i = 0; i < sub_layers.size(); ++i) x = sum(x, i, sub_layers[i](h));
+    for (size_t i = 0; i < sub_layers.size(); ++i) x = sum(x, place(i), sub_layers[i](h));
     return x;
   }
-  for (size_t i = 0; i < sub_layers.size(); ++i) x = connected(x, i, sub_layers[i]);
+  for (size_t i = 0; i < sub_layers.size(); ++i) x = connected(x, place(i), sub_layers[i]);
   return x;
 }
 

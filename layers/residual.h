@@ -10,11 +10,13 @@
 #include <array>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "layers/attention/activation_observer.h"
 #include "layers/weights/cost.h"
 #include "layers/weights/norm.h"
 
@@ -52,7 +54,9 @@ class ResidualImpl : public Cloneable<ResidualImpl> {
 
   explicit ResidualImpl(const ResidualOptions& options);
   /// x: (B, T, D); one function for each name in the options, applied in that order. Returns (B, T, D).
-  torch::Tensor forward(torch::Tensor x, const std::vector<SubLayer>& sub_layers);
+  /// `observed`: for each sub-layer, who sees what it adds to x; empty: nobody.
+  torch::Tensor forward(torch::Tensor x, const std::vector<SubLayer>& sub_layers,
+                        std::span<const ObservedPlace> observed = {});
   void pretty_print(std::ostream& stream) const override;
 
   ResidualOptions options;
@@ -61,9 +65,14 @@ class ResidualImpl : public Cloneable<ResidualImpl> {
   std::vector<torch::Tensor> scales;  // (D) for each sub-layer, if there is a layer_scale
 
  private:
-  torch::Tensor connected(const torch::Tensor& x, size_t index, const SubLayer& sub_layer);
-  /// x + y, where y is the output of sub-layer `index`: with its factors, dropout and stochastic depth.
-  torch::Tensor sum(const torch::Tensor& x, size_t index, torch::Tensor y);
+  /// A sub-layer in its place, and who sees what it adds; null: nobody.
+  struct Place {
+    size_t index;
+    const ObservedPlace* observed;
+  };
+  torch::Tensor connected(const torch::Tensor& x, const Place& place, const SubLayer& sub_layer);
+  /// x + y, where y is the output of the sub-layer: with its factors, dropout and stochastic depth.
+  torch::Tensor sum(const torch::Tensor& x, const Place& place, torch::Tensor y);
 };
 
 class Residual : public torch::nn::ModuleHolder<ResidualImpl> {
@@ -71,8 +80,9 @@ class Residual : public torch::nn::ModuleHolder<ResidualImpl> {
   using ModuleHolder::ModuleHolder;
   using Impl = ResidualImpl;
   /// forward(), declared here so that residual(x, {attend, transform}) compiles.
-  torch::Tensor operator()(const torch::Tensor& x, const std::vector<ResidualImpl::SubLayer>& sub_layers) {
-    return get()->forward(x, sub_layers);
+  torch::Tensor operator()(const torch::Tensor& x, const std::vector<ResidualImpl::SubLayer>& sub_layers,
+                           std::span<const ObservedPlace> observed = {}) {
+    return get()->forward(x, sub_layers, observed);
   }
 };
 

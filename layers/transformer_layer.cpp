@@ -33,8 +33,8 @@ torch::Tensor TransformerLayerImpl::forward(const torch::Tensor& x, const LayerC
   const auto transform = [&](const torch::Tensor& h) {
     return experts ? experts(h, context.self.mask.ends()) : feed_forward(h);
   };
-  if (cross_attention) return residual(x, {attend, cross_attend, transform});
-  return residual(x, {attend, transform});
+  if (cross_attention) return residual(x, {attend, cross_attend, transform}, context.sub_layers);
+  return residual(x, {attend, transform}, context.sub_layers);
 }
 
 void TransformerLayerImpl::pretty_print(std::ostream& stream) const {

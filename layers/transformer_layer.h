@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "layers/attention/attention.h"
@@ -50,6 +51,8 @@ struct LayerContext {
   AttentionContext self = {};
   /// If the layer has cross-attention, its `memory` or `remembered` must be set.
   AttentionContext cross = {};
+  /// For each sub-layer in order, who sees what it adds; empty: nobody.
+  std::span<const ObservedPlace> sub_layers = {};
 };
 
 class TransformerLayerImpl : public Cloneable<TransformerLayerImpl> {

@@ -75,6 +75,32 @@ torch::Tensor recomputed_layer(const TransformerLayer& layer, const torch::Tenso
   return recomputed(call, inputs, parameters);
 }
 
+/// The places of one layer.
+class ObservedLayer {
+ public:
+  ObservedLayer() = default;
+  ObservedLayer(ActivationObserver& observer, StackSide side, int64_t layer, StackRole role) {
+    const auto at = [&](ActivationKind kind) {
+      return ObservedPlace{.observer = &observer, .place = {.kind = kind, .layer = layer, .side = side}};
+    };
+    self_heads_ = at(ActivationKind::attention_heads);
+    cross_heads_ = at(ActivationKind::cross_attention_heads);
+    sub_layers_.push_back(at(ActivationKind::attention));
+    if (role == StackRole::decoder_with_memory) sub_layers_.push_back(at(ActivationKind::cross_attention));
+    sub_layers_.push_back(at(ActivationKind::feed_forward));
+  }
+  /// The context refers to this object from now on.
+  void enter(LayerContext& context) const {
+    context.self.heads = &self_heads_;
+    context.cross.heads = &cross_heads_;
+    context.sub_layers = sub_layers_;
+  }
+
+ private:
+  ObservedPlace self_heads_, cross_heads_;
+  std::vector<ObservedPlace> sub_layers_;
+};
+
 FeedForwardOptions feed_forward_options(const ModelConfig& config) {
   return FeedForwardOptions(config.d_model, config.feed_forward_width())
       .activation(config.activation)
@@ -191,10 +217,22 @@ bool StackImpl::is_local(int64_t layer) const {
   return local_rotary && mixer_types().at(config_.attention_of(layer)).is_local;
 }
 
+void StackImpl::observe(ActivationObserver* observer, StackSide side) {
+  observer_ = observer;
+  side_ = side;
+}
+
+torch::Tensor StackImpl::observed(ActivationKind kind, int64_t layer, const torch::Tensor& x) const {
+  if (!observer_) return x;
+  return observer_->on({.kind = kind, .layer = layer, .side = side_}, x);
+}
+
 torch::Tensor StackImpl::normalised(const torch::Tensor& x) { return final_norm ? final_norm(x) : x; }
 
 torch::Tensor StackImpl::forward(const StackInput& input) {
-  auto x = input.x;
+  auto x = observed(ActivationKind::residual, 0, input.x);
+  const auto memory =
+      input.memory.defined() ? observed(ActivationKind::memory, 0, input.memory) : input.memory;
   const auto device = x.device();
   const PositionRange range = input.state ? input.range : PositionRange(0, x.size(1));
   const auto table = rotary ? rotary(range, device) : RotaryTable{};
@@ -219,7 +257,8 @@ torch::Tensor StackImpl::forward(const StackInput& input) {
   }
   const bool recompute = checkpointing_ == ActivationCheckpointing::every_layer && is_training() &&
                          torch::GradMode::is_enabled() && !input.state && !input.self_maps &&
-                         !input.cross_maps;
+                         !input.cross_maps && !observer_;
+  ObservedLayer places;
   for (size_t i = 0; i < layers.size(); ++i) {
     context.self.rotary = is_local(static_cast<int64_t>(i)) ? &local_table : &table;
     if (input.state) {
@@ -228,9 +267,14 @@ torch::Tensor StackImpl::forward(const StackInput& input) {
     }
     // Each layer gets its own view, so that the memory's gradients are added layer by layer. Rounding is then
     // the same with and without recomputation.
-    if (input.memory.defined()) context.cross.memory = input.memory.view_as(input.memory);
+    if (memory.defined()) context.cross.memory = memory.view_as(memory);
+    if (observer_) {
+      places = ObservedLayer(*observer_, side_, static_cast<int64_t>(i), role_);
+      places.enter(context);
+    }
     if (input.layer_inputs) input.layer_inputs->push_back(x);
     x = recompute ? recomputed_layer(layers[i], x, context, *shared_) : layers[i](x, context);
+    x = observed(ActivationKind::residual, static_cast<int64_t>(i) + 1, x);
     if (input.layer_outputs) input.layer_outputs->push_back(normalised(x));
   }
   return input.layer_outputs ? input.layer_outputs->back() : normalised(x);

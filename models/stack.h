@@ -55,6 +55,12 @@ class StackImpl : public Cloneable<StackImpl> {
   /// How the states of later begin() calls store keys and values. Does nothing for an encoder. Throws
   /// UsageError if a layer's state does not have the format.
   void store_cache(CacheFormat format);
+  /// Later forward passes call `observer` at every place; null: nobody. Such a pass recomputes nothing. Use
+  /// ObservationScope (models/observation_scope.h), which observes the stacks of a model. A copy of the stack
+  /// is not observed.
+  void observe(ActivationObserver* observer, StackSide side);
+  bool is_observed() const { return observer_ != nullptr; }
+  StackRole role() const { return role_; }
   auto arguments() const { return std::tie(config_, role_); }
   void pretty_print(std::ostream& stream) const override;
 
@@ -72,6 +78,8 @@ class StackImpl : public Cloneable<StackImpl> {
   torch::Tensor normalised(const torch::Tensor& x);
 
   bool is_local(int64_t layer) const;
+  /// x, or what the observer puts in its place.
+  torch::Tensor observed(ActivationKind kind, int64_t layer, const torch::Tensor& x) const;
 
   ModelConfig config_;
   StackRole role_;
@@ -79,6 +87,8 @@ class StackImpl : public Cloneable<StackImpl> {
   CacheFormat cache_format_ = CacheFormat::fp32;
   torch::Tensor alibi_slopes_;             // (H)
   std::shared_ptr<SharedModules> shared_;  // of the mixers
+  ActivationObserver* observer_ = nullptr;
+  StackSide side_ = StackSide::only;
 };
 
 class Stack : public torch::nn::ModuleHolder<StackImpl> {

@@ -19,7 +19,7 @@ from check_rooms import read_floors, top_folder
 PAGE = "docs/papers.md"
 ENDINGS = (".cpp", ".h", ".js", ".py", ".yaml")
 WORD = r"[A-ZÀ-Ž][\w’'\-]+"
-CITATION = re.compile(rf"\b({WORD}|bloc97)((?:, {WORD})* (?:&|and) {WORD}| et al\.| Team)?,? \(?((?:18|19|20)\d\d[a-z]?)\b(?!-)")
+CITATION = re.compile(rf"\b({WORD}|bloc97|nostalgebraist)((?:, {WORD})* (?:&|and) {WORD}| et al\.| Team)?,? \(?((?:18|19|20)\d\d[a-z]?)\b(?!-)")
 NO_AUTHORS = {"July", "LLM", "ListOps", "RFC", "Toolbox"}  # words that stand before a year
 ARXIV = re.compile(r"arxiv\.org/abs/([\d.]+\d)")
 ROW = re.compile(r"^\| (?P<name>(?!cited as)[^|]+?) \| (?P<title>[^|]+) \| (?P<files>[^|]*?) \|$", re.MULTILINE)

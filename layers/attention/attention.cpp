@@ -139,10 +139,10 @@ torch::Tensor AttentionImpl::mix_pattern(const torch::Tensor&, const Heads& head
 }
 
 torch::Tensor AttentionImpl::forward(const torch::Tensor& x, const AttentionContext& context) {
-  if (context.memory.defined() || context.remembered) return merged(cross_attention(x, context));
+  if (context.memory.defined() || context.remembered) return merged(cross_attention(x, context), context);
   const auto heads = self_heads(x, context);
-  if (options.pattern()) return merged(mix_pattern(x, heads, context));
-  return merged(context.state ? mix_with_state(heads, context) : mix_self(heads, context));
+  if (options.pattern()) return merged(mix_pattern(x, heads, context), context);
+  return merged(context.state ? mix_with_state(heads, context) : mix_self(heads, context), context);
 }
 
 void count_attention(CostAccount& account, std::string name, std::string kind,

@@ -5,6 +5,7 @@
 
 #include <torch/types.h>
 
+#include "layers/attention/activation_observer.h"
 #include "layers/attention/layer_state.h"
 #include "layers/attention/mask.h"
 #include "layers/attention/positions.h"
@@ -36,6 +37,9 @@ struct AttentionContext {
   torch::Tensor memory_positions = {};
   /// The weights (B, H, T, S) are appended. Uses explicit attention instead of the fused kernel.
   std::vector<torch::Tensor>* maps = nullptr;
+  /// Sees, and may replace, what the heads return, (B, T, H, Dh), before the output projection. A mixer
+  /// without heads does not call it. Null: nobody does.
+  const ObservedPlace* heads = nullptr;
 };
 
 }  // namespace zoo

@@ -48,8 +48,10 @@ Description HeadProjectionsImpl::described(std::string_view type) const {
       .add("projection", options.projection());
 }
 
-torch::Tensor HeadProjectionsImpl::merged(const torch::Tensor& mixed) {
-  return out(mixed.transpose(1, 2).reshape({mixed.size(0), mixed.size(2), options.n_heads() * head_dim_}));
+torch::Tensor HeadProjectionsImpl::merged(const torch::Tensor& mixed, const AttentionContext& context) {
+  auto heads = mixed.transpose(1, 2);  // (B, T, H, Dh)
+  if (context.heads) heads = (*context.heads)(heads);
+  return out(heads.reshape({heads.size(0), heads.size(1), options.n_heads() * head_dim_}));
 }
 
 std::string HeadSizes::text() const {

@@ -38,8 +38,8 @@ class HeadProjectionsImpl : public QkvProjectionsImpl {
   torch::Tensor normalised_heads(const torch::Tensor& x, int64_t n_heads, Norm& norm) const;
   /// The sizes of the projections of a module of this type, for its pretty_print().
   Description described(std::string_view type) const;
-  /// (B, H, T, Dh) → (B, T, D)
-  torch::Tensor merged(const torch::Tensor& mixed);
+  /// (B, H, T, Dh) → (B, T, D), by way of context.heads.
+  torch::Tensor merged(const torch::Tensor& mixed, const AttentionContext& context);
 
   int64_t n_kv_heads_;
 };

@@ -111,8 +111,10 @@ torch::Tensor DeltaNetImpl::forward(const torch::Tensor& x, const AttentionConte
     if (state) state->set(0, result.sum);
     mixed = norm(result.output.transpose(1, 2));  // (B, T, H, Dh)
   }
-  mixed = mixed.flatten(2).to(x.scalar_type());
-  return out(gate ? mixed * torch::silu(gate(x)) : mixed);
+  auto merged = mixed.flatten(2).to(x.scalar_type());
+  if (gate) merged = merged * torch::silu(gate(x));
+  if (context.heads) merged = (*context.heads)(merged.view(mixed.sizes())).flatten(2);
+  return out(merged);
 }
 
 std::unique_ptr<LayerState> DeltaNetImpl::new_state(int64_t n_rows) const {

@@ -34,7 +34,7 @@ torch::Tensor LinearAttentionImpl::forward(const torch::Tensor& x, const Attenti
     }
     mixed = attend(std::move(features), real, context);
   }
-  return merged(mixed.to(x.scalar_type()));
+  return merged(mixed.to(x.scalar_type()), context);
 }
 
 std::unique_ptr<LayerState> LinearAttentionImpl::new_state(int64_t n_rows) const {

@@ -71,11 +71,12 @@ torch::Tensor LinformerImpl::forward(const torch::Tensor& x, const AttentionCont
     heads.k = heads.k.masked_fill(padding, 0);
     heads.v = heads.v.masked_fill(padding, 0);
   }
-  return merged(fused_attention(heads.q, projection_->project_keys(heads.k),
-                                projection_->project_values(heads.v),
-                                {.scale = options.scale(),
-                                 .dropout = is_training() ? options.dropout() : 0.0,
-                                 .softcap = options.softcap()}));
+  return merged(
+      fused_attention(heads.q, projection_->project_keys(heads.k), projection_->project_values(heads.v),
+                      {.scale = options.scale(),
+                       .dropout = is_training() ? options.dropout() : 0.0,
+                       .softcap = options.softcap()}),
+      context);
 }
 
 void LinformerImpl::take_settings(const torch::nn::Module& from) {

@@ -102,7 +102,7 @@ torch::Tensor PerformerImpl::forward(const torch::Tensor& x, const AttentionCont
     mixed = attend(std::move(f), real, context);
     if (state) state->set(1, stabiliser.select(-1, stabiliser.size(-1) - 1));
   }
-  return merged(mixed.to(x.scalar_type()));
+  return merged(mixed.to(x.scalar_type()), context);
 }
 
 std::unique_ptr<LayerState> PerformerImpl::new_state(int64_t n_rows) const {

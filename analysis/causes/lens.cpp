@@ -1,0 +1,105 @@
+#include "analysis/causes/lens.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include "models/inference_scope.h"
+#include "models/observation_scope.h"
+
+namespace zoo {
+namespace {
+
+constexpr int64_t kPlacesAtOnce = 256;  // limits the memory of probabilities
+
+/// Puts the residuals of all depths in the place of the last one, as further rows of the batch.
+class AllDepths final : public ActivationObserver {
+ public:
+  AllDepths(StackSide side, int64_t n_layers) : side_(side), n_layers_(n_layers) {}
+  torch::Tensor on(const ActivationPlace& place, const torch::Tensor& x) override {
+    if (place.kind != ActivationKind::residual || place.side != side_) return x;
+    residuals_.push_back(x);
+    return place.layer == n_layers_ ? torch::cat(residuals_) : x;
+  }
+
+ private:
+  StackSide side_;
+  int64_t n_layers_;
+  std::vector<torch::Tensor> residuals_;
+};
+
+/// The batch with its positions in the rows of all depths.
+Batch with_all_positions(Batch batch, int64_t n_depths) {
+  if (!batch.positions.defined()) return batch;
+  const int64_t n = batch.decoder.defined() ? batch.decoder.ids.numel() : batch.input.ids.numel();
+  std::vector<torch::Tensor> positions;
+  for (int64_t depth = 0; depth < n_depths; ++depth) positions.push_back(batch.positions + depth * n);
+  batch.positions = torch::cat(positions);
+  return batch;
+}
+
+LensCell cell_of(const torch::Tensor& log_shares, const torch::Tensor& final_log_shares, int64_t target,
+                 const Question& question, int64_t n) {
+  LensCell cell;
+  const auto [values, ids] = log_shares.topk(std::min(n, log_shares.size(0)));
+  for (int64_t i = 0; i < ids.size(0); ++i) {
+    const auto id = ids[i].item<int64_t>();
+    cell.likeliest.push_back(
+        {.id = id, .label = question.label(id), .probability = std::exp(values[i].item<double>())});
+  }
+  const auto own = log_shares[target].item<double>();
+  cell.probability = std::exp(own);
+  cell.rank = 1 + log_shares.gt(own).sum().item<int64_t>();
+  cell.divergence =
+      (final_log_shares.exp() * (final_log_shares - log_shares)).sum().clamp_min(0).item<double>();
+  return cell;
+}
+
+}  // namespace
+
+void lens_logits(Model& model, const Batch& batch,
+                 const std::function<void(int64_t depth, const torch::Tensor& logits)>& look) {
+  const InferenceScope inference(model);
+  TORCH_CHECK(batch.n_rows() == 1, "the lens reads one row");
+  const auto stacks = stacks_of(model);
+  const int64_t n_layers = stacks.empty() ? 0 : std::ssize(stacks.back()->layers);
+  AllDepths observer(stacks.size() == 1 ? StackSide::only : StackSide::decoder, n_layers);
+  torch::Tensor features;
+  {
+    const ObservationScope scope(model, observer);
+    features = model.features(with_all_positions(batch, n_layers + 1));
+  }
+  const auto depths = features.chunk(n_layers + 1);
+  for (int64_t depth = 0; depth <= n_layers; ++depth)
+    look(depth, model.logits(depths[static_cast<size_t>(depth)]));
+}
+
+LensReport lens_report(Model& model, Question question, int64_t n) {
+  const InferenceScope inference(model);
+  const auto final_logits = model.logits(model.features(question.batch));
+  fill_targets(question, final_logits);
+  const auto log_shares = [](const torch::Tensor& logits) {
+    const auto shares = logits.to(torch::kCPU, torch::kDouble).log_softmax(-1);
+    if (shares.isnan().any().item<bool>()) fail_not_a_number();
+    return shares;
+  };
+  const auto own = log_shares(final_logits);
+  LensReport report;
+  lens_logits(model, question.batch, [&](int64_t, const torch::Tensor& logits) {
+    auto& cells = report.depths.emplace_back();
+    for (int64_t begin = 0; begin < logits.size(0); begin += kPlacesAtOnce) {
+      const int64_t count = std::min(kPlacesAtOnce, logits.size(0) - begin);
+      const auto shares = log_shares(logits.narrow(0, begin, count));
+      for (int64_t i = 0; i < count; ++i) {
+        cells.push_back(cell_of(shares[i], own[begin + i], question.targets[static_cast<size_t>(begin + i)],
+                                question, n));
+      }
+    }
+  });
+  report.question = std::move(question);
+  return report;
+}
+
+}  // namespace zoo

@@ -1,0 +1,47 @@
+#pragma once
+// What a model would say after each of its layers: the logit lens (nostalgebraist 2020). The vectors of the
+// residual stream before layer I go through the final norm and the head, as if the layers from I on were left
+// out.
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <torch/types.h>
+
+#include "analysis/causes/question.h"
+#include "models/model.h"
+
+namespace zoo {
+
+/// Calls `look` with the logits (M, V) after each depth, from 0, before the first of N layers, to N, which
+/// are the model's own. Of a model with two stacks, the layers are the decoder's. `batch` has one row without
+/// padding and is on the model's device. One forward pass; the logits of one depth at a time are in memory.
+void lens_logits(Model& model, const Batch& batch,
+                 const std::function<void(int64_t depth, const torch::Tensor& logits)>& look);
+
+/// The outputs after one depth at one place.
+struct LensCell {
+  struct Output {
+    int64_t id;
+    std::string label;
+    double probability;
+  };
+  std::vector<Output> likeliest;  // the likeliest first
+  double probability = 0;         // of the right output
+  int64_t rank = 0;               // of the right output: 1 is the likeliest
+  double divergence = 0;          // KL(final ‖ this) in nats
+};
+
+struct LensReport {
+  std::string name = {};  // of the run
+  Question question = {};
+  std::vector<std::vector<LensCell>> depths = {};  // N + 1 of M
+  int64_t n_layers() const { return std::ssize(depths) - 1; }
+};
+
+/// The report of a question, with the `n` likeliest outputs of each cell. Targets that are -1 become the
+/// model's own first choice. Throws CheckpointError if logits are not numbers.
+LensReport lens_report(Model& model, Question question, int64_t n = 5);
+
+}  // namespace zoo

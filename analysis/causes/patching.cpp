@@ -1,0 +1,173 @@
+#include "analysis/causes/patching.h"
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+
+#include <fmt/format.h>
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include "base/error.h"
+#include "models/inference_scope.h"
+
+namespace zoo {
+namespace {
+
+constexpr int64_t kVectorsAtOnce = 4096;  // rows times positions of a pass
+
+/// Row r of every activation gets what patch r says.
+class RowPatcher final : public ActivationObserver {
+ public:
+  RowPatcher(const Activations& clean, std::span<const Patch> patches) : clean_(clean), patches_(patches) {}
+
+  torch::Tensor on(const ActivationPlace& place, const torch::Tensor& x) override {
+    torch::Tensor result;
+    for (size_t r = 0; r < patches_.size(); ++r) {
+      const auto& [part, position] = patches_[r];
+      if (part.place != place) continue;
+      if (!result.defined()) result = x.clone();
+      auto into = result[static_cast<int64_t>(r)];  // (T, …)
+      auto from = clean_.at(place)[0];
+      if (part.head) into = into.select(1, *part.head), from = from.select(1, *part.head);
+      if (position) into = into[*position], from = from[*position];
+      into.copy_(from);
+    }
+    return result.defined() ? result : x;
+  }
+
+ private:
+  const Activations& clean_;
+  std::span<const Patch> patches_;
+};
+
+/// The batch with its only row `n` times.
+Batch repeated(const Batch& batch, int64_t n) {
+  auto rows = batch;
+  const auto repeat = [n](torch::Tensor& x) {
+    if (!x.defined()) return;
+    std::vector<int64_t> times(static_cast<size_t>(x.dim()), 1);
+    times.front() = n;
+    x = x.repeat(times);
+  };
+  repeat(rows.input.ids);
+  repeat(rows.segments);
+  repeat(rows.decoder.ids);
+  for (auto& [name, field] : rows.fields) repeat(field);
+  if (batch.positions.defined()) {
+    const int64_t width = batch.decoder.defined() ? batch.decoder.length() : batch.input.length();
+    std::vector<torch::Tensor> positions;
+    for (int64_t r = 0; r < n; ++r) positions.push_back(batch.positions + r * width);
+    rows.positions = torch::cat(positions);
+  }
+  return rows;
+}
+
+int64_t n_vectors(const Batch& batch) {
+  int64_t n = 1;
+  for (const auto* const ids : {&batch.input.ids, &batch.decoder.ids})
+    if (ids->defined()) n = std::max(n, ids->size(1));
+  return n;
+}
+
+std::vector<Patch> patches_of_heads(const Activations& activations) {
+  std::vector<Patch> patches;
+  for (const auto& part : all_parts(activations))
+    if (part.head) patches.push_back({.part = part});
+  return patches;
+}
+
+/// Each residual stream and sub-layer at each position. The last residual is the answer itself.
+std::vector<Patch> patches_of_positions(const Activations& activations) {
+  std::vector<Patch> patches;
+  for (const auto& [place, x] : activations) {
+    if (place.kind == ActivationKind::attention_heads ||
+        place.kind == ActivationKind::cross_attention_heads || place.kind == ActivationKind::memory)
+      continue;
+    for (int64_t t = 0; t < x.size(1); ++t) patches.push_back({.part = {.place = place}, .position = t});
+  }
+  return patches;
+}
+
+void require_same_length(const Question& clean, const Question& corrupt) {
+  const auto check = [](const std::vector<std::string>& a, const std::vector<std::string>& b) {
+    if (a.size() == b.size()) return;
+    throw UsageError(
+        fmt::format("the clean text has {} tokens and the corrupted one {}: give texts of the same number of "
+                    "tokens, so that "
+                    "each position has its counterpart",
+                    a.size(), b.size()));
+  };
+  check(clean.source_tokens, corrupt.source_tokens);
+  check(clean.target_tokens, corrupt.target_tokens);
+}
+
+}  // namespace
+
+torch::Tensor patched_logits(Model& model, const Batch& clean, const Batch& corrupt, int64_t place,
+                             const std::vector<Patch>& patches) {
+  const InferenceScope inference(model);
+  const auto activations = record_activations(model, clean);
+  for (const auto& patch : patches) require_part(patch.part, activations);
+  const int64_t at_once = std::max<int64_t>(1, kVectorsAtOnce / n_vectors(corrupt));
+  std::vector<torch::Tensor> found;
+  for (int64_t begin = 0; begin < std::ssize(patches); begin += at_once) {
+    const int64_t n = std::min(at_once, std::ssize(patches) - begin);
+    RowPatcher patcher(activations,
+                       std::span(patches).subspan(static_cast<size_t>(begin), static_cast<size_t>(n)));
+    const ObservationScope scope(model, patcher);
+    const auto features = model.features(repeated(corrupt, n));  // (n·M, D)
+    const auto at_place = features.view({n, -1, features.size(-1)}).select(1, place);
+    found.push_back(model.logits(at_place).to(torch::kCPU, torch::kDouble));
+  }
+  return torch::cat(found);
+}
+
+PatchReport patch_report(Model& model, Question clean, Question corrupt, const PatchRequest& request) {
+  require_same_length(clean, corrupt);
+  const InferenceScope inference(model);
+  PatchReport report;
+  report.place = request.place.value_or(clean.place);
+  require_place(clean, report.place, "--position");
+  const auto logits_of = [&](const Question& question) {
+    return model.logits(model.features(question.batch))[report.place].to(torch::kCPU, torch::kDouble);
+  };
+  const auto clean_logits = logits_of(clean), corrupt_logits = logits_of(corrupt);
+  if (clean_logits.isnan().any().item<bool>() || corrupt_logits.isnan().any().item<bool>())
+    fail_not_a_number();
+  report.answer = request.answer.value_or(clean_logits.argmax().item<int64_t>());
+  report.against = request.against.value_or(corrupt_logits.argmax().item<int64_t>());
+  if (report.answer == report.against)
+    throw UsageError(fmt::format(
+        "both texts have the answer “{}”: name two outputs with --answer and --against, or change a text",
+        clean.label(report.answer)));
+  const auto difference = [&](const torch::Tensor& logits) {
+    return (logits[report.answer] - logits[report.against]).item<double>();
+  };
+  report.clean_difference = difference(clean_logits);
+  report.corrupt_difference = difference(corrupt_logits);
+  const double whole = report.clean_difference - report.corrupt_difference;
+  if (std::abs(whole) < 1e-6)
+    throw UsageError(
+        "the model does not tell the texts apart: its answers differ as much on both; change a text");
+  const auto activations = record_activations(model, clean.batch);
+  const auto results = [&](const std::vector<Patch>& patches) {
+    std::vector<PatchReport::Result> list;
+    if (patches.empty()) return list;
+    const auto logits = patched_logits(model, clean.batch, corrupt.batch, report.place, patches);
+    for (size_t i = 0; i < patches.size(); ++i) {
+      const double found = difference(logits[static_cast<int64_t>(i)]);
+      list.push_back({.patch = patches[i],
+                      .difference = found,
+                      .recovered = (found - report.corrupt_difference) / whole});
+    }
+    return list;
+  };
+  report.heads = results(patches_of_heads(activations));
+  report.positions = results(patches_of_positions(activations));
+  report.clean = std::move(clean);
+  report.corrupt = std::move(corrupt);
+  return report;
+}
+
+}  // namespace zoo

@@ -1,0 +1,182 @@
+// zoo lens, zoo heads, zoo ablate and zoo patch, as users run them.
+
+#include <set>
+#include <string>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/suite_directory.h"
+
+namespace zoo::testing {
+namespace {
+
+using nlohmann::json;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+using ::testing::StartsWith;
+
+/// A directory with a writer, a finder of hidden letters and a translator, which have learnt little.
+class CauseCommands : public SuiteDirectory<CauseCommands> {
+ protected:
+  static void SetUpTestSuite() {
+    dir_ = new TempDir;
+    write_corpora(*dir_);
+    dir_->write("common.yaml", R"(
+data: {sequence_length: 24, tokenizer: {type: char}}
+model: {d_model: 16, n_layers: 2, n_heads: 2, d_ff: 32, max_positions: 32, dropout: 0.1}
+training: {steps: 4, batch_size: 4, evaluate_every: 2, checkpoint_every: 2, threads: 1}
+generation: {max_new_tokens: 6}
+)");
+    train("writer", "language_modeling", "decoder", "text.txt");
+    train("filler", "masked_language_modeling", "encoder", "text.txt");
+    train("translator", "text_to_text", "encoder_decoder", "pairs");
+  }
+  static void train(std::string_view name, std::string_view task, std::string_view architecture,
+                    std::string_view corpus) {
+    dir_->write(
+        fmt::format("{}.yaml", name),
+        fmt::format("extends: common.yaml\ntask: {}\nmodel: {{architecture: {}}}\ndata: {{train: {}}}\n",
+                    task, architecture, corpus));
+    const auto outcome = zoo(fmt::format("train {}.yaml --out {} --device cpu", name, name));
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+  }
+  static std::string output(const std::string& arguments) {
+    const auto outcome = zoo(arguments + " --device cpu");
+    EXPECT_EQ(outcome.code, 0) << arguments << '\n' << outcome.err;
+    return outcome.out;
+  }
+  static json document(const std::string& arguments) { return json::parse(output(arguments + " --json")); }
+  static std::string page(std::string_view name) { return read_file(*dir_ / std::string(name)); }
+};
+
+TEST_F(CauseCommands, TheLensShowsEachDepthAndThePartsOfTheAnswer) {
+  const auto text = output("lens writer --text 'to be' --answer n");
+  EXPECT_THAT(text, StartsWith("place 4, “e”: the answer “n”\ndepth  likeliest "));
+  EXPECT_THAT(text, HasSubstr("\n    2  “"));
+  EXPECT_THAT(text, HasSubstr("the logit of “n”, "));
+  EXPECT_THAT(text, HasSubstr("layers.0.feed_forward"));
+
+  const auto lens = document("lens writer --text 'to be' --answer n --out lens.html");
+  EXPECT_EQ(lens["input"], "to be");
+  EXPECT_EQ(lens["places"], json({"t", "o", "▁", "b", "e"}));
+  std::vector<std::string> answers;
+  for (const auto& answer : lens["answers"]) answers.push_back(answer["label"]);
+  EXPECT_THAT(answers, ElementsAre("o", "▁", "b", "e", "n"));
+  ASSERT_THAT(lens["depths"], SizeIs(3));
+  EXPECT_THAT(lens["depths"][0]["cells"], SizeIs(5));
+  EXPECT_NEAR(lens["depths"][2]["cells"][0]["divergence"], 0, 1e-6);
+  double sum = 0;
+  for (const auto& part : lens["contributions"]["parts"]) sum += part["logit"].get<double>();
+  EXPECT_NEAR(sum, lens["contributions"]["logit"], 1e-4);
+  EXPECT_EQ(lens["contributions"]["place"], 4);
+  // The last depth is the model's own prediction.
+  const auto maps = document("attention writer --text 'to be'");
+  EXPECT_EQ(maps["predictions"][4][0]["token"], lens["depths"][2]["cells"][4]["likeliest"][0]["label"]);
+  EXPECT_NEAR(maps["predictions"][4][0]["probability"],
+              lens["depths"][2]["cells"][4]["likeliest"][0]["probability"], 1e-5);
+  EXPECT_THAT(page("lens.html"), HasSubstr("<title>Lens: to be</title>"));
+  EXPECT_THAT(page("lens.html"), HasSubstr("layers.1.attention.heads.1"));
+}
+
+TEST_F(CauseCommands, TheLensReadsHiddenTokensAndTranslations) {
+  EXPECT_THAT(output("lens filler --text 'to b<mask> or'"), StartsWith("place 5, “<mask>”: the answer “"));
+  EXPECT_THAT(output("lens filler --text 'to be' --position 2"), StartsWith("place 2, “o”: the answer “o”"));
+  const auto lens = document("lens translator --text 'das ist gut' --target 'that'");
+  EXPECT_EQ(lens["target"], "that");
+  EXPECT_EQ(lens["places"], json({"<bos>", "t", "h", "a", "t"}));
+  EXPECT_EQ(lens["answers"][4]["label"], "<eos>");
+  EXPECT_EQ(lens["contributions"]["parts"][0]["name"], "decoder.residual.0");
+}
+
+TEST_F(CauseCommands, AblationsMeasureEveryPartOnTheRunsData) {
+  const auto ablation = document("ablate writer --batches 1000000 --out ablation.html");
+  const auto scores = document("evaluate writer");
+  EXPECT_NEAR(ablation["loss"], scores["loss"], 1e-5);
+  EXPECT_EQ(ablation["targets"], scores["tokens"]);
+  EXPECT_EQ(ablation["by"], "zero");
+  EXPECT_EQ(ablation["data"], "the run's validation data");
+  ASSERT_THAT(ablation["ablations"], SizeIs(2 * (2 + 2)));
+  std::set<std::string> names;
+  for (const auto& row : ablation["ablations"]) {
+    names.insert(row["parts"][0]);
+    EXPECT_NEAR(row["loss"].get<double>() - ablation["loss"].get<double>(), row["loss_change"], 1e-9);
+  }
+  EXPECT_TRUE(names.contains("layers.1.attention.heads.0"));
+  EXPECT_TRUE(names.contains("layers.0.feed_forward"));
+  EXPECT_THAT(page("ablation.html"), HasSubstr("Loss without a head"));
+
+  const auto chosen = document("ablate writer --batches 1000000 --heads 0.1 1.0");
+  ASSERT_THAT(chosen["ablations"], SizeIs(3));
+  EXPECT_EQ(chosen["ablations"][0], ablation["ablations"][1]);
+  EXPECT_EQ(chosen["ablations"][2]["parts"],
+            json({"layers.0.attention.heads.1", "layers.1.attention.heads.0"}));
+
+  const auto text =
+      output("ablate writer --text 'to be or not' --parts layers.0.attention --by mean --positions 3 4");
+  EXPECT_THAT(text, StartsWith("to be or not, 11 targets, mean\nwithout "));
+  EXPECT_THAT(text, HasSubstr("\nlayers.0.attention "));
+  EXPECT_THAT(
+      document("ablate translator --heads encoder.0.1 decoder.1.0 cross.1.1 --by resample")["ablations"],
+      SizeIs(4));
+  EXPECT_THAT(document("ablate filler --by mean")["ablations"], SizeIs(8));
+  const auto repeated = document("ablate writer --repeated --length 6 --heads 0.0");
+  EXPECT_EQ(repeated["data"], "random tokens that are repeated");
+  EXPECT_EQ(repeated["targets"], 8 * 5);
+}
+
+TEST_F(CauseCommands, PatchesBringTheCleanAnswerBack) {
+  const auto text =
+      output("patch writer --clean 'to be' --corrupt 'to or' --answer n --against t --out patch.html");
+  EXPECT_THAT(text, StartsWith("logit of “n” less that of “t”: "));
+  EXPECT_THAT(text, HasSubstr("\nresidual.2 at 4 “e”"));
+  const auto patches = document("patch writer --clean 'to be' --corrupt 'to or' --answer n --against t");
+  EXPECT_THAT(patches["heads"], SizeIs(4));
+  ASSERT_THAT(patches["positions"], SizeIs((3 + 2 + 2) * 5));
+  for (const auto& row : patches["positions"]) {
+    if (row["part"] == "residual.2") {
+      EXPECT_NEAR(row["recovered"], row["position"] == 4 ? 1 : 0, 1e-4);
+    }
+    if (row["position"] < 3) {
+      EXPECT_NEAR(row["recovered"], 0, 1e-4) << "the texts begin alike";
+    }
+  }
+  EXPECT_THAT(page("patch.html"), HasSubstr("\"title\":\"residual stream\""));
+  EXPECT_THAT(page("patch.html"), HasSubstr("\"b / o\",\"e / r\""));
+}
+
+TEST_F(CauseCommands, HeadsAreFoundOnTokensThatAreRepeated) {
+  const auto text = output("heads writer --length 6");
+  EXPECT_THAT(text, StartsWith("layer  head  previous  duplicate  induction\n    0     0 "));
+  EXPECT_THAT(text, HasSubstr("recall of 6 random tokens that are repeated: "));
+  const auto heads = document("heads filler");
+  EXPECT_THAT(heads["heads"], SizeIs(4));
+  EXPECT_TRUE(heads["recall"].is_null());
+  EXPECT_EQ(heads["heads"][0]["kind"], "encoder");
+}
+
+TEST_F(CauseCommands, RefuseInOneLine) {
+  EXPECT_THAT(problem("lens writer"), HasSubstr("--text is required"));
+  EXPECT_THAT(problem("lens writer --text 'to be' --position 5"), HasSubstr("it has the places 0 to 4"));
+  EXPECT_THAT(problem("lens writer --text 'to be' --answer 'to'"),
+              HasSubstr("“to” is 2 tokens of this vocabulary"));
+  EXPECT_THAT(problem("lens writer --text 'to be' --target x"), HasSubstr("--target"));
+  EXPECT_THAT(problem("lens writer --image x.png"), HasSubstr("reads texts"));
+  EXPECT_THAT(problem("ablate writer --heads 2.0"), HasSubstr("the model has no layers.2.attention.heads.0"));
+  EXPECT_THAT(problem("ablate writer --text 'to be' --by resample"), HasSubstr("there is one text"));
+  EXPECT_THAT(problem("ablate writer --text 'to be' --data text.txt"), HasSubstr("give one of them"));
+  EXPECT_THAT(problem("ablate writer --reference text.txt"), HasSubstr("--reference is for --by mean"));
+  EXPECT_THAT(problem("ablate writer --length 6"), HasSubstr("--length is for --repeated"));
+  EXPECT_THAT(problem("ablate filler --text 'to be'"), HasSubstr("give --data"));
+  EXPECT_THAT(problem("patch writer --clean 'to be' --corrupt 'to'"),
+              HasSubstr("has 5 tokens and the corrupted one 2"));
+  EXPECT_THAT(problem("heads writer --length 17"), HasSubstr("give a length from 2 to 16"));
+  EXPECT_THAT(problem("heads translator"), HasSubstr("models with one side"));
+}
+
+}  // namespace
+}  // namespace zoo::testing

@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""Opens pages of causes in a headless Chromium without a network and uses them as a reader would.
+
+    causes_browser.py PAGE.html...
+
+Fails where a page logs an error or requests anything, where a cell or a bar differs from the page's data, where a key does not
+lead where it should, or where paper or a phone cuts something off. Without a Chromium the exit code is 77, or 1 if
+ZOO_REQUIRE_REFERENCES is set.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+from chromium import check, check_pages  # noqa: E402
+
+CELLS = "[...document.querySelectorAll('table.grid')].map(t => [...t.tBodies[0].rows].map(r => [...r.cells].slice(1).map(c => {})))"
+FOCUSED = "[document.activeElement.closest('tr')?.rowIndex, document.activeElement.cellIndex]"
+
+
+def check_cells(page, data):
+    texts = page.run(CELLS.format("c.textContent"))
+    check(len(texts) == len(data["grids"]), f"{len(texts)} tables for {len(data['grids'])} grids")
+    for grid, rows in zip(data["grids"], texts):
+        check([len(rows), len(rows[0])] == [len(grid["rows"]), len(grid["columns"])], f"{grid['title']}: another size")
+        for i, row in enumerate(rows):
+            for j, text in enumerate(row):
+                value = grid["values"][i][j]
+                if grid["texts"]:
+                    continue
+                check(text == ("–" if value is None else f"{value:.3f}"), f"{grid['title']}: {text} for {value}")
+    for grid, rows in zip(data["grids"], page.run(CELLS.format("getComputedStyle(c).backgroundColor"))):
+        for i, row in enumerate(rows):
+            for j, colour in enumerate(row):
+                if grid["values"][i][j]:
+                    check(colour != "rgba(0, 0, 0, 0)", f"{grid['title']}: a number without a colour")
+
+
+def check_keys(page, data):
+    """The tab key leads to a table, arrows lead through it, and the line above says what stands there."""
+    grid = data["grids"][0]
+    page.tab_to("table.grid td")
+    check(page.run(FOCUSED) == [1, 1], "the first cell is not the first that is reached")
+    rows, columns = len(grid["rows"]), len(grid["columns"])
+    at = [0, 0]
+    for key, step in (("ArrowRight", (0, 1)), ("ArrowDown", (1, 0)), ("ArrowLeft", (0, -1)), ("ArrowUp", (-1, 0)), ("ArrowUp", (-1, 0))):
+        page.press(key)
+        to = [at[0] + step[0], at[1] + step[1]]
+        if 0 <= to[0] < rows and 0 <= to[1] < columns:
+            at = to
+        check(page.run(FOCUSED) == [at[0] + 1, at[1] + 1], f"{key} leads to {page.run(FOCUSED)}")
+        said = page.run("document.querySelector('.readout').textContent")
+        hint = grid["hints"][at[0]][at[1]] if grid["hints"] else ""
+        check(said == hint if hint else grid["rows"][at[0]] in said, f"“{said}” is said of {at}")
+
+
+def check_bars(page, data):
+    bars = page.run("[...document.querySelectorAll('.bars li')].map(li => [li.children[0].textContent, li.children[1].textContent,"
+                    " li.querySelector('.length').getBoundingClientRect().width])")
+    items = [item for each in data["bars"] for item in each["items"]]
+    check([name for name, _, _ in bars] == [item["name"] for item in items], "other bars")
+    check(all(text == f"{item['value']:.4f}" for (_, text, _), item in zip(bars, items)), "other numbers beside bars")
+    for each in data["bars"]:
+        most = max(abs(item["value"]) for item in each["items"])
+        widest = max(width for _, _, width in bars)
+        for (_, _, width), item in zip(bars, each["items"]):
+            check(abs(width / widest - abs(item["value"]) / most) < 0.02, f"a bar of {width} pixels for {item['value']}")
+
+
+def check_sizes(page, path):
+    for width, height, media in ((390, 844, ""), (1400, 1000, ""), (717, 1000, "print")):
+        page.open(path, width=width, height=height, media="dark" if media else "light")
+        if media:
+            page.send("Emulation.setEmulatedMedia", media=media)
+            page.run("dispatchEvent(new Event('beforeprint'))")
+        check(page.run("document.documentElement.scrollWidth") <= width, f"the page is wider than {width} pixels {media}")
+        if media:
+            page.send("Page.printToPDF")
+            page.send("Emulation.setEmulatedMedia", media="")
+
+
+def check_page(page, path):
+    page.open(path)
+    data = json.loads(page.run("document.getElementById('data').textContent"))
+    check(page.run("document.getElementById('title').textContent") == data["title"], "the title is another one")
+    check(page.run("document.getElementById('summary').textContent") == data["summary"], "the summary is another one")
+    check_cells(page, data)
+    check_keys(page, data)
+    check_bars(page, data)
+    check_sizes(page, path)
+    page.open(path, media="dark")
+    check(page.run("getComputedStyle(document.body).backgroundColor") == "rgb(15, 17, 21)", "there is no dark page")
+    check_cells(page, data)
+    check(not page.problems, "; ".join(page.problems))
+
+
+def main(paths):
+    if not paths:
+        print(__doc__, file=sys.stderr)
+        return 2
+    return check_pages([(path,) for path in paths], check_page)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
