@@ -1,5 +1,7 @@
 #include "layers/folding/structure_losses.h"
 
+#include <array>
+
 namespace zoo {
 namespace {
 
@@ -12,6 +14,21 @@ torch::Tensor distances(const torch::Tensor& points) {
 /// Means over all but the first dimension of what counts.
 torch::Tensor mean_of_counted(const torch::Tensor& values, const torch::Tensor& counted) {
   return (values * counted).flatten(1).sum(1) / counted.flatten(1).sum(1).clamp_min(1);
+}
+
+constexpr auto kLddtLimits = std::to_array<double>({0.5, 1, 2, 4});  // Å
+
+/// Of all pairs of residues: how wrong their distance is, and whether it counts for lDDT. (B, L, L) each.
+struct DistanceErrors {
+  torch::Tensor error, counted;
+};
+DistanceErrors errors_of_distances(const torch::Tensor& predicted, const torch::Tensor& truth,
+                                   const torch::Tensor& mask) {
+  constexpr double radius = 15;
+  const auto right = distances(truth);
+  auto counted = mask.unsqueeze(2) * mask.unsqueeze(1) * (right < radius);
+  counted.diagonal(0, 1, 2).zero_();
+  return {.error = (distances(predicted) - right).abs(), .counted = counted};
 }
 
 }  // namespace
@@ -31,14 +48,18 @@ torch::Tensor frame_aligned_error(const torch::Tensor& predicted, const torch::T
 
 torch::Tensor smooth_lddt_loss(const torch::Tensor& predicted, const torch::Tensor& truth,
                                const torch::Tensor& mask) {
-  constexpr double radius = 15;
-  const auto right = distances(truth);
-  auto counted = mask.unsqueeze(2) * mask.unsqueeze(1) * (right < radius);
-  counted.diagonal(0, 1, 2).zero_();
-  const auto error = (distances(predicted) - right).abs();
+  const auto [error, counted] = errors_of_distances(predicted, truth, mask);
   auto kept = torch::zeros_like(error);
-  for (const double limit : {0.5, 1.0, 2.0, 4.0}) kept = kept + torch::sigmoid(limit - error) / 4;
+  for (const double limit : kLddtLimits) kept = kept + torch::sigmoid(limit - error) / kLddtLimits.size();
   return mean_of_counted(1 - kept, counted);
+}
+
+torch::Tensor residue_lddt(const torch::Tensor& predicted, const torch::Tensor& truth,
+                           const torch::Tensor& mask) {
+  const auto [error, counted] = errors_of_distances(predicted, truth, mask);
+  auto kept = torch::zeros_like(error);
+  for (const double limit : kLddtLimits) kept = kept + (error < limit).to(error.scalar_type());
+  return (kept * counted).sum(2) / (counted.sum(2).clamp_min(1) * kLddtLimits.size());
 }
 
 torch::Tensor aligned_onto(const torch::Tensor& moving, const torch::Tensor& fixed,

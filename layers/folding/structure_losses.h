@@ -29,6 +29,11 @@ torch::Tensor frame_aligned_error(const torch::Tensor& predicted, const torch::T
 torch::Tensor smooth_lddt_loss(const torch::Tensor& predicted, const torch::Tensor& truth,
                                const torch::Tensor& mask);
 
+/// The lDDT of each residue (Mariani et al. 2013), over its pairs: (B, L), from 0 to 1, and 0 for a residue
+/// without a true distance below 15 Å. The arguments are as above.
+torch::Tensor residue_lddt(const torch::Tensor& predicted, const torch::Tensor& truth,
+                           const torch::Tensor& mask);
+
 /// The points `moving` of each chain, turned and shifted so that they have the least squared distance from
 /// `fixed` (Kabsch 1976): (B, N, 3), without gradients. mask: (B, N) float, 0 or 1. Points that are no
 /// numbers count as zeros.

@@ -18,7 +18,7 @@
 namespace zoo {
 namespace {
 
-constexpr int64_t kDistanceBins = 64;
+constexpr int64_t kDistanceBins = 64, kAlignedErrorBins = 64, kResidueLddtBins = 50;
 
 const FoldPairsConfig& pairs_config(const ModelConfig& config) {
   return config.architecture.as<FoldPairsConfig>();
@@ -48,6 +48,13 @@ class FoldPairsModel final : public Cloneable<FoldPairsModel, FamilyModel>,
     trunk_ = register_module("trunk", FoldingTrunk(trunk_options(c)));
     distance_head_ = register_module("distance_head",
                                      Linear(linear_options(c.pair_width, kDistanceBins, WeightUse::scores)));
+    const int64_t inner = c.structure.residue_width;
+    error_head_ = register_module("error_head",
+                                  Linear(linear_options(c.pair_width, kAlignedErrorBins, WeightUse::scores)));
+    lddt_norm_ = register_module("lddt_norm", Norm(NormOptions(inner)));
+    lddt_hidden_ = register_module("lddt_hidden", Linear(LinearOptions(inner, inner)));
+    lddt_head_ =
+        register_module("lddt_head", Linear(linear_options(inner, kResidueLddtBins, WeightUse::scores)));
   }
 
   Folding fold(const Batch& batch, std::optional<int64_t> passes) override;
@@ -84,7 +91,9 @@ class FoldPairsModel final : public Cloneable<FoldPairsModel, FamilyModel>,
   ResidueLanguage language_{nullptr};
   torch::nn::Embedding residue_embedding_{nullptr};  // (21, Cs)
   FoldingTrunk trunk_{nullptr};
-  Linear distance_head_{nullptr};
+  Linear distance_head_{nullptr}, error_head_{nullptr};
+  Norm lddt_norm_{nullptr};
+  Linear lddt_hidden_{nullptr}, lddt_head_{nullptr};
 };
 
 Folding FoldPairsModel::fold(const Batch& batch, std::optional<int64_t> passes) {
@@ -104,6 +113,11 @@ Folding FoldPairsModel::fold(const Batch& batch, std::optional<int64_t> passes) 
   Folding result{.folded = trunk_(input), .n_places = kBackboneAtoms};
   const auto distances = distance_head_(result.folded.representations.pairs);
   result.distance_logits = (distances + distances.transpose(1, 2)) / 2;
+  // What the model says of its errors is learnt beside the structures and changes nothing of them.
+  const auto& states = result.folded.structures.states;  // (K, B, L, D)
+  result.error_logits = error_head_(result.folded.representations.pairs.detach());
+  const auto lddt = lddt_head_(lddt_hidden_(lddt_norm_(states.detach())).relu());
+  result.lddt_logits = lddt.unsqueeze(3).expand({-1, -1, -1, std::ssize(kAtomNames), -1});  // of all atoms
   return result;
 }
 
@@ -120,6 +134,12 @@ void count_fold_pairs(CostAccount& account, const ModelConfig& config, const Mod
   count_table(account, "residue_embedding", kResidueTypes, c.residue_width, cost.n_residues());
   cost.add("distance_head", "output", cost.n_pairs() * static_cast<double>(c.pair_width * kDistanceBins),
            cost.n_pairs() * kDistanceBins);
+  cost.add("error_head", "output", cost.n_pairs() * static_cast<double>(c.pair_width * kAlignedErrorBins),
+           cost.n_pairs() * kAlignedErrorBins);
+  const auto inner = static_cast<double>(c.structure.residue_width),
+             n_states = cost.n_residues() * static_cast<double>(c.structure.n_blocks);
+  cost.add("lddt_head", "output", n_states * inner * (inner + kResidueLddtBins),
+           n_states * (2 * inner + kResidueLddtBins));
   cost.passes = static_cast<double>(c.passes);
   count_folding_trunk(cost, "trunk", trunk_options(c));
 }

@@ -25,6 +25,37 @@ torch::Tensor distance_loss(const torch::Tensor& logits, const torch::Tensor& ba
   return (nats * pairs).sum({1, 2}) / pairs.sum({1, 2}).clamp_min(1);
 }
 
+/// The mean cross-entropy of targets over what is counted, of each chain: (B). logits (B, …, K); targets (B,
+/// …) int64; counted (B, …) float.
+torch::Tensor bin_loss(const torch::Tensor& logits, const torch::Tensor& targets,
+                       const torch::Tensor& counted) {
+  const auto nats =
+      -logits.to(torch::kFloat).log_softmax(-1).gather(-1, targets.unsqueeze(-1)).squeeze(-1) * counted;
+  return nats.flatten(1).sum(1) / counted.flatten(1).sum(1).clamp_min(1);
+}
+
+/// The whole number of `width` in each value: (…) int64 from 0 to n_bins - 1.
+torch::Tensor bins_of(const torch::Tensor& values, double width, int64_t n_bins) {
+  return (values / width).floor().clamp(0, static_cast<double>(n_bins - 1)).to(torch::kInt64);
+}
+
+/// What the model says of its errors against what they are (Jumper et al. 2021, supplement 1.9.6 and 1.9.7).
+/// predicted: (B, L, 4, 3); in_frames: CA as each frame of the prediction sees it, less as those of the truth
+/// do, (B, L, L, 3).
+torch::Tensor confidence_loss(const Folding& folding, const torch::Tensor& predicted, const Batch& part,
+                              const torch::Tensor& in_frames, const torch::Tensor& frame_mask) {
+  const torch::Tensor known = part.field(fields::kKnownAtoms).select(2, kCaPlace);  // (B, L)
+  const auto n_lddt_bins = folding.lddt_logits.size(-1), n_error_bins = folding.error_logits.size(-1);
+  const auto lddt = residue_lddt(predicted.detach().select(2, kCaPlace),
+                                 part.field(fields::kBackbone).select(2, kCaPlace), known);
+  const auto error = in_frames.detach().norm(2, -1);
+  const auto of_ca = folding.lddt_logits[-1].select(2, *atom_number("CA"));  // (B, L, K)
+  return bin_loss(of_ca, bins_of(lddt, 1 / static_cast<double>(n_lddt_bins), n_lddt_bins), known) +
+         bin_loss(folding.error_logits,
+                  bins_of(error, kLargestAlignedError / static_cast<double>(n_error_bins - 2), n_error_bins),
+                  frame_mask.unsqueeze(2) * known.unsqueeze(1));
+}
+
 }  // namespace
 
 void describe(ConfigVisitor& v, FlowLossConfig& c) {
@@ -38,6 +69,9 @@ void describe(ConfigVisitor& v, FlowLossConfig& c) {
 void describe(ConfigVisitor& v, FrameLossConfig& c) {
   v.field("clamp", c.clamp, "An error counts as at most so many Å.", Limits::positive());
   v.field("distances", c.distances, "Weight of the distances of CB atoms.", Limits::at_least(0));
+  v.field("confidence", c.confidence,
+          "Weight of the predicted lDDT and aligned errors, which change nothing of the structures.",
+          Limits::at_least(0));
 }
 
 torch::Tensor StructureLoss::flow_loss(FlowModel& model, const Batch& part) const {
@@ -84,6 +118,11 @@ torch::Tensor StructureLoss::frame_loss(FoldingModel& model, const Batch& part) 
         frame_aligned_error(points_in_frames(frames, atoms.flatten(1, 2)), truth, counted, frames_.clamp) /
         n_blocks;
     losses = losses.defined() ? losses + error : error;
+    if (block + 1 < n_blocks || frames_.confidence == 0 || !folding.lddt_logits.defined()) continue;
+    const auto ca = [](const torch::Tensor& all) { return all.select(2, kCaPlace); };
+    const auto in_frames =
+        points_in_frames(frames, ca(atoms)) - points_in_frames(frames_of(backbones), ca(backbones));
+    losses = losses + frames_.confidence * confidence_loss(folding, atoms, part, in_frames, counted.frames);
   }
   if (frames_.distances > 0 && folding.distance_logits.defined()) {
     losses = losses + frames_.distances * distance_loss(folding.distance_logits, backbones, counted.frames);

@@ -27,8 +27,9 @@ void describe(ConfigVisitor& v, FlowLossConfig& c);
 /// Of a FoldingModel: the frame aligned point error of the backbone, a mean over the blocks of the structure
 /// module, and the cross-entropy of the bins of the distances of CB.
 struct FrameLossConfig {
-  double clamp = 10;       // Å that an error counts as at most
-  double distances = 0.3;  // weight of the cross-entropy
+  double clamp = 10;        // Å that an error counts as at most
+  double distances = 0.3;   // weight of the cross-entropy
+  double confidence = 0.1;  // weight of what the model says of its own errors
 };
 void describe(ConfigVisitor& v, FrameLossConfig& c);
 

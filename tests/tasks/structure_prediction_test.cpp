@@ -16,6 +16,7 @@
 #include "checkpoints/run.h"
 #include "data/structures/backbone_batches.h"
 #include "data/structures/ca_trace.h"
+#include "data/structures/structure_comparison.h"
 #include "layers/folding/rigid.h"
 #include "layers/folding/structure_losses.h"
 #include "models/inference_scope.h"
@@ -55,7 +56,8 @@ std::vector<std::string> one_chain(const TinyWorld& world, std::vector<std::stri
   return overrides;
 }
 
-void expect_learnt(const TinyWorld& world, const std::vector<std::string>& overrides) {
+/// Returns what the model says of its errors.
+FoldedChain expect_learnt(const TinyWorld& world, const std::vector<std::string>& overrides) {
   const auto experiment = world.structure_experiment(overrides);
   train(experiment, {.run_dir = world.path("run")});
   const auto run = zoo::Run::open(world.path("run"));
@@ -74,8 +76,8 @@ void expect_learnt(const TinyWorld& world, const std::vector<std::string>& overr
   const auto truth = ca_trace(backbone_structure(sequence.letters), "truth");
   const auto compared = superposed(ca_trace(folded.structure, "folded"), "folded", truth, "truth");
   EXPECT_LT(compared.rmsd, 1);
-  EXPECT_FALSE(folded.mean_plddt);
   EXPECT_EQ(folded.structure.models.front().chains.front().residues.front().atoms.size(), 4U);
+  return folded;
 }
 
 TEST(StructurePrediction, AFlowLearnsAChain) {
@@ -84,7 +86,7 @@ TEST(StructurePrediction, AFlowLearnsAChain) {
   overrides.insert(overrides.end(), {"model={n_layers: 3}", "model.architecture.steps=30",
                                      "data.structures={max_residues: 24, copies: 32}", "training.steps=900",
                                      kFastOptimizer, "training.ema_decay=0.98"});
-  expect_learnt(world, overrides);
+  EXPECT_FALSE(expect_learnt(world, overrides).mean_plddt) << "a flow says nothing of its errors";
 }
 
 TEST(StructurePrediction, PairsLearnAChain) {
@@ -93,6 +95,47 @@ TEST(StructurePrediction, PairsLearnAChain) {
   overrides.insert(overrides.end(), {"task={type: structure_prediction, frames: {clamp: 40}}",
                                      "training.steps=250", kFastOptimizer});
   expect_learnt(world, overrides);
+  // What the model says of its errors lags behind, while these fall. It comes near where they stay.
+  overrides.insert(overrides.end(), {"training.steps=120", "init_from=" + world.path("run").string(),
+                                     "training.freeze=[trunk.*, residue_embedding.*, distance_head.*]"});
+  train(world.structure_experiment(overrides), {.run_dir = world.path("sure")});
+  const auto run = zoo::Run::open(world.path("sure"));
+  const auto folded = fold_chain(run.model(), {.name = "chain", .letters = "AEAKAAEKLVVVVVGGVVVVVAAA"});
+  EXPECT_NEAR(*folded.mean_plddt / 100, run.task().evaluate(run.model(), Split::valid).at("lddt_ca"), 0.12);
+  EXPECT_LT(folded.aligned_error.mean().item<double>(), 3);
+  EXPECT_GT(*folded.tm_score, 0.4);
+}
+
+// What is learnt of the errors is what they are, and changes nothing of the structure.
+TEST(StructurePrediction, ConfidenceChangesNoStructure) {
+  const TinyWorld world;
+  const auto folded = [&](const std::string& weight) {
+    auto overrides = kPairs;
+    overrides.insert(
+        overrides.end(),
+        {"task={type: structure_prediction, frames: {confidence: " + weight + "}}", "training.steps=4",
+         "training.optimizer={type: sgd, lr: 0.01}", "training.clip_grad_norm=0"});
+    train(world.structure_experiment(overrides), {.run_dir = world.path("confidence-" + weight)});
+    return zoo::Run::open(world.path("confidence-" + weight));
+  };
+  const auto without = folded("0"), with = folded("1");
+  const auto all = with.model().named_parameters();
+  for (const auto& item : without.model().named_parameters()) {
+    const bool is_confidence = item.key().starts_with("lddt_") || item.key().starts_with("error_head");
+    EXPECT_EQ(torch::equal(item.value(), all[item.key()]), !is_confidence) << item.key();
+  }
+}
+
+TEST(StructureLosses, TheLddtOfResiduesIsThatOfTheScore) {
+  torch::manual_seed(6);
+  const auto truth = 6 * torch::randn({2, 20, 3}), predicted = truth + torch::randn({2, 20, 3});
+  auto mask = torch::ones({2, 20});
+  mask[1][3] = 0;
+  const auto found = residue_lddt(predicted, truth, mask);
+  for (int64_t b = 0; b < 2; ++b) {
+    const auto expected = lddt(predicted[b], truth[b], mask[b].to(torch::kBool)).residues.nan_to_num(0);
+    EXPECT_LT((found[b].to(torch::kDouble) - expected).abs().max().item<double>(), 1e-6);
+  }
 }
 
 /// The first batch of the validation data of a small experiment.
