@@ -16,6 +16,7 @@
 #include "comparison/planning/kept_json.h"
 #include "comparison/runner.h"
 #include "comparison/size_fit.h"
+#include "comparison/slices.h"
 #include "comparison/unequal_machine.h"
 #include "costs/measure.h"
 #include "costs/speeds.h"
@@ -92,6 +93,7 @@ class Collector {
     const bool fair = is_fair(results_.notices);
     compare_with_baselines(runs, metric, {.margin = plan_.settings.margin, .fair = fair});
     compare_translations(runs);
+    compare_slices(runs, metric, plan_.settings.margin);
     results_.power = power_of(runs);
     results_.sizes = size_fit(plan_, runs, metric);
     results_.effects = main_effects(plan_, runs, metric);

@@ -28,9 +28,11 @@ struct Pairs {
 };
 Pairs pairs_of(const RunResults& run, const RunResults& other) {
   Pairs pairs;
+  // Models that are compared on examples have one seed each, whichever.
+  const bool is_any_seed = run.examples && other.examples;
   for (const auto& seed : run.seeds) {
     for (const auto& twin : other.seeds) {
-      if (twin.seed != seed.seed) continue;
+      if (twin.seed != seed.seed && !is_any_seed) continue;
       const auto value = counted_value(run, seed), baseline = counted_value(other, twin);
       if (!value || !baseline) continue;
       pairs.values.push_back(*value);
@@ -50,19 +52,6 @@ std::string shown(const Interval& interval, const Metric& metric) {
   const double half = factor * *interval.high - mean;
   const int digits = digits_after_point(half, 2);
   return fmt::format("{:.{}f} ± {:.{}f}{}", mean, digits, half, digits, unit);
-}
-
-/// The corrected values of those that are known, in their places.
-std::vector<std::optional<double>> corrected_by_holm(const std::vector<std::optional<double>>& all) {
-  std::vector<double> known;
-  for (const auto& p : all) {
-    if (p) known.push_back(*p);
-  }
-  const auto corrected = holm_corrected(known);
-  std::vector<std::optional<double>> result;
-  size_t next = 0;
-  for (const auto& p : all) result.push_back(p ? std::optional(corrected[next++]) : std::nullopt);
-  return result;
 }
 
 /// How many pairs would show a difference as large as the measured one; nothing if too many to train.
@@ -317,8 +306,8 @@ void compare_with_baselines(Runs& runs, const Metric& metric, const TestRules& r
     tested.push_back(&run);
   }
   const int64_t n_tests = std::ranges::count_if(p, [](const auto& one) { return one.has_value(); });
-  p = corrected_by_holm(p);
-  p_same = corrected_by_holm(p_same);
+  p = holm_corrected_known(p);
+  p_same = holm_corrected_known(p_same);
   for (size_t i = 0; i < tested.size(); ++i) {
     auto& versus = *tested[i]->versus_baseline;
     versus.p_corrected = p[i];
@@ -364,7 +353,7 @@ void compare_translations(Runs& runs) {
       p.push_back(score.test->p);
     }
   }
-  p = corrected_by_holm(p);
+  p = holm_corrected_known(p);
   for (size_t i = 0; i < tested.size(); ++i) {
     tested[i]->p_corrected = p[i];
     const bool are_same = tested[i]->test->low == 0.0 && tested[i]->test->high == 0.0;

@@ -78,9 +78,15 @@ Evaluated evaluate_and_keep(const fs::path& run_dir, c10::Device device, const J
 /// The value and the weight of an example, as ExampleValues has them; null for a metric that is no mean over
 /// examples.
 std::function<std::pair<double, double>(const ExampleScore&)> measure_of(const Metric& metric) {
-  if (metric.key == "accuracy") {
+  if (metric.key == "accuracy" || metric.key == "acc") {
     return [](const auto& example) {
       return std::pair(static_cast<double>(example.n_right), static_cast<double>(example.n_answers));
+    };
+  }
+  if (metric.key == "acc_norm") {
+    return [](const auto& example) {
+      const auto& choice = *example.choice;
+      return std::pair(choice.chosen_by_length == choice.answer ? 1.0 : 0.0, 1.0);
     };
   }
   if (metric.key == "loss") {
@@ -109,10 +115,30 @@ Json text_of(const ExampleScore& example) {
   return text;
 }
 
+/// The slices of all examples; [] where they have none.
+Json slices_of(const std::vector<ExampleScore>& examples) {
+  Json slices = Json::array();
+  if (examples.empty()) return slices;
+  for (size_t slice = 0; slice < examples.front().slices.size(); ++slice) {
+    Json values = Json::array(), weights = Json::array();
+    for (const auto& example : examples) {
+      const auto& [nats, bytes] = example.slices.at(slice);
+      values.push_back(nats / std::numbers::ln2);
+      weights.push_back(bytes);
+    }
+    slices.push_back({{"values", std::move(values)}, {"weights", std::move(weights)}});
+  }
+  return slices;
+}
+
 std::optional<ExampleValues> example_values_in(const Json& json) try {
   ExampleValues result{.values = json.at("values").get<std::vector<double>>(),
                        .weights = json.at("weights").get<std::vector<double>>(),
                        .inputs = json.at("inputs").get<std::string>()};
+  for (const auto& slice : json.at("slices")) {
+    result.slices.push_back({.values = slice.at("values").get<std::vector<double>>(),
+                             .weights = slice.at("weights").get<std::vector<double>>()});
+  }
   const auto text_in = [](const Json& text, const char* key) {
     return text.contains(key) ? std::optional(text.at(key).get<std::string>()) : std::nullopt;
   };
@@ -178,6 +204,7 @@ std::optional<ExampleValues> examples_of_run(const fs::path& run_dir, const Metr
     return Json{{"values", std::move(values)},
                 {"weights", std::move(weights)},
                 {"texts", std::move(texts)},
+                {"slices", slices_of(examples)},
                 {"inputs", sha256(inputs)}};
   });
 }

@@ -93,6 +93,18 @@ struct TranslationScore {
   std::optional<Verdict> verdict = {};
 };
 
+/// Bits per byte on a slice of the texts, and against the baseline.
+struct SliceResult {
+  size_t slice = 0;  // in kTextSlices
+  double share = 0;  // of all bytes
+  double value = 0;
+  std::optional<double> baseline_value = {};  // absent for the baseline itself, as what follows
+  std::optional<PairedTest> test = {};
+  double margin = 0;
+  std::optional<double> p_corrected = {}, p_same = {};  // for all slices of the comparison
+  std::optional<Verdict> verdict = {};
+};
+
 /// The metric on sequences of another length.
 struct LengthResult {
   int64_t length = 0;
@@ -121,7 +133,8 @@ struct RunResults {
   std::optional<VersusBaseline> versus_baseline = {};
   std::optional<Translations> translations = {};  // of a finished translator, of the validation data
   std::vector<TranslationScore> translation_scores = {};
-  DifferingExamples differing = {};  // from those of the baseline; empty where examples were not tested
+  std::vector<SliceResult> slices = {};  // of a finished language model
+  DifferingExamples differing = {};      // from those of the baseline; empty where examples were not tested
   std::vector<LengthResult> lengths = {};
   std::optional<RunSpeed> speed = {};
   std::vector<ScalingCurve> scaling = {};

@@ -25,6 +25,7 @@
 #include "pages/tables/best_values.h"
 #include "pages/tables/report_document.h"
 #include "tasks/task_type.h"
+#include "tasks/text/text_slices.h"
 
 namespace zoo {
 namespace {
@@ -211,6 +212,25 @@ static void to_json(Json& json, const MainEffect& effect) {
           {"verdict", name_of(effect.verdict)}};
 }
 
+static void to_json(Json& json, const SliceResult& result) {
+  const auto& [kind, name] = kTextSlices[result.slice];
+  json = {{"kind", name_of(kind)},
+          {"name", name},
+          {"share", result.share},
+          {"value", result.value},
+          {"baseline_value", or_null(result.baseline_value)}};
+  if (!result.test) return;
+  json.update({{"n", result.test->n},
+               {"difference", result.test->difference},
+               {"low", or_null(result.test->low)},
+               {"high", or_null(result.test->high)},
+               {"p", or_null(result.test->p)},
+               {"p_corrected", or_null(result.p_corrected)},
+               {"p_same", or_null(result.p_same)},
+               {"margin", result.margin},
+               {"verdict", name_of(*result.verdict)}});
+}
+
 static void to_json(Json& json, const VersusBaseline& versus) {
   const auto& test = versus.test;
   json = {{"difference", test.difference},
@@ -379,6 +399,7 @@ Json run_json(const PlannedVariant& variant, const RunResults& run, const Metric
   if (run.confusion) json["confusion"] = *run.confusion;
   if (run.structure) json["structure"] = structure_data(*run.structure);
   if (!run.translation_scores.empty()) json["translations"] = run.translation_scores;
+  if (!run.slices.empty()) json["slices"] = run.slices;
   if (const auto& [lower, higher] = run.differing; !lower.empty() || !higher.empty()) {
     const bool is_lower_better = metric.better == Better::lower;
     json["examples"] = {{"better", is_lower_better ? lower : higher},

@@ -50,7 +50,7 @@ void describe(ConfigVisitor& v, TokenizerConfig& c) {
 
 void describe(ConfigVisitor& v, DataConfig& c) {
   const auto of_texts = [&](const auto& keys) {
-    v.only_for({"language_modeling", "masked_language_modeling", "marked_tokens", "text_to_text",
+    v.only_for({"language_modeling", "masked_language_modeling", "marked_tokens", "text_to_text", "choices",
                 "text_classification", "token_classification", "text_features", "speech_recognition"},
                keys);
   };
@@ -86,14 +86,18 @@ void describe(ConfigVisitor& v, DataConfig& c) {
     v.field("source", c.source, "text_to_text: suffix of the source files.");
     v.field("target", c.target, "text_to_text: suffix of the target files.");
   });
-  of_texts([&] {
-    v.field("text_column", c.text_column,
+  v.only_for(
+      {"language_modeling", "masked_language_modeling", "marked_tokens", "text_to_text",
+       "text_classification", "token_classification", "text_features", "speech_recognition"},
+      [&] {
+        v.field(
+            "text_column", c.text_column,
             "Name of the text column in a table: tab-separated (NAME.tsv; for text_classification any file), "
             "lines "
             "of JSON (NAME.jsonl) or Parquet (NAME.parquet). With several names, the first one that the "
             "table has "
             "is used. outer.inner is a column in a column.");
-  });
+      });
   v.only_for({"text_classification"}, [&] {
     v.field(
         "pair_column", c.pair_column,
@@ -167,6 +171,10 @@ void describe(ConfigVisitor& v, DataConfig& c) {
             "epoch. The model then learns to rely on several neighbours.",
             {.min = 0, .max = 0.9});
   });
+  v.only_for({"choices", "language_modeling"}, [&] {
+    v.field("choices", c.choices,
+            "Questions whose answer is one of a few texts, chosen by their likelihood.");
+  });
   v.only_for({"image_classification", "image_features", "object_detection"},
              [&] { v.field("images", c.images, "image_classification: how images become inputs."); });
   v.only_for({"speech_recognition"},
@@ -218,6 +226,9 @@ void pin_files(DataConfig& c) {
   };
   for (auto* const paths : {&c.train, &c.valid, &c.test}) {
     for (auto& path : *paths) path = pinned(path, has_file_or_prefix);
+  }
+  for (auto* const paths : {&c.choices.files, &c.choices.shots_from}) {
+    for (auto& path : *paths) path = pinned(path, has_file);
   }
   c.tokenizer.path = pinned(c.tokenizer.path, has_file_or_directory);
 }

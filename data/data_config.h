@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "data/audio_config.h"
+#include "data/choices_config.h"
 #include "data/image_config.h"
 #include "data/structure_config.h"
 #include "io/config/config_file.h"
@@ -78,7 +79,8 @@ constexpr auto config_names(LabelUnit) {
 
 struct DataConfig {
   /// Files. For text_to_text each is a prefix, PREFIX.source and PREFIX.target, or a table. For
-  /// speech_recognition each is a list of recordings; for structure_prediction a folder of structures.
+  /// speech_recognition each is a list of recordings; for structure_prediction a folder of structures. For
+  /// choices each is a file of questions (text/choice_questions.h).
   std::vector<ConfigPath> train, valid, test;
   /// Without `valid`: share of the training text, from its end, that becomes the validation split.
   double valid_fraction = 0.1;
@@ -114,6 +116,7 @@ struct DataConfig {
   double mask_replace = 0.8;       // share of the predicted tokens that <mask> replaces
   double mask_random = 0.1;        // share of them that a random token replaces; the rest are kept
   double hide_probability = 0;  // token_classification: share of the tokens that <mask> replaces in training
+  ChoicesConfig choices;
   ImageConfig images;
   AudioConfig audio;
   StructureConfig structures;

@@ -8,26 +8,6 @@
 #include "base/error.h"
 
 namespace zoo {
-namespace {
-
-/// The token that replaces an empty prompt.
-int64_t first_token(const Tokenizer& tokenizer) {
-  const auto& special = tokenizer.special();
-  if (special.eos >= 0) return special.eos;
-  if (special.bos >= 0) return special.bos;
-  try {
-    const auto line_break = tokenizer.encode("\n");
-    if (!line_break.empty() && line_break.back() != special.unk) return line_break.back();
-  } catch (const DataError&) {
-    // Not in the vocabulary.
-  }
-  const auto meaningless = tokenizer.never_generated();
-  for (int64_t id = 0;; ++id) {
-    if (std::ranges::find(meaningless, id) == meaningless.end()) return id;
-  }
-}
-
-}  // namespace
 
 void check_prompt_ids(const TokenIds& ids, const Tokenizer& tokenizer, size_t index) {
   for (const int64_t id : ids) {
@@ -57,6 +37,22 @@ TokenIds encode_prompt(const Tokenizer& tokenizer, std::string_view text, const 
   return framed({.before = frame->before, .between = {}, .after = {}}, std::move(ids));
 }
 
+int64_t token_of_empty_prompt(const Tokenizer& tokenizer) {
+  const auto& special = tokenizer.special();
+  if (special.eos >= 0) return special.eos;
+  if (special.bos >= 0) return special.bos;
+  try {
+    const auto line_break = tokenizer.encode("\n");
+    if (!line_break.empty() && line_break.back() != special.unk) return line_break.back();
+  } catch (const DataError&) {
+    // Not in the vocabulary.
+  }
+  const auto meaningless = tokenizer.never_generated();
+  for (int64_t id = 0;; ++id) {
+    if (std::ranges::find(meaningless, id) == meaningless.end()) return id;
+  }
+}
+
 TokenIds model_input(TokenIds prompt, const Tokenizer& tokenizer, const GenerativeModel& model,
                      std::string_view name) {
   if (model.reads_recordings()) {
@@ -64,7 +60,7 @@ TokenIds model_input(TokenIds prompt, const Tokenizer& tokenizer, const Generati
         "this model reads recordings, not texts: give it recordings, as in zoo predict RUN --audio FILE");
   }
   if (model.continues_prompt()) {
-    if (prompt.empty()) prompt.push_back(first_token(tokenizer));
+    if (prompt.empty()) prompt.push_back(token_of_empty_prompt(tokenizer));
     return prompt;
   }
   if (const auto frame = tokenizer.frame()) {

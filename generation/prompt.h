@@ -30,6 +30,9 @@ void check_prompt_size(std::string_view text, int64_t max_length);
 /// continues it. Throws DataError as check_prompt_size() and Tokenizer::encode().
 TokenIds encode_prompt(const Tokenizer& tokenizer, std::string_view text, const GenerativeModel& model);
 
+/// The token that a decoder reads in the place of an empty prompt: see model_input().
+int64_t token_of_empty_prompt(const Tokenizer& tokenizer);
+
 /// The tokens that `model` reads, given those of encode_prompt(). A decoder reads them as they are; if there
 /// are none, it reads eos, because documents follow eos in training; without eos bos, else a line break, else
 /// the first token. A model that answers reads them in the vocabulary's frame, or them and eos. Throws

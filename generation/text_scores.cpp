@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <span>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -85,15 +86,20 @@ std::vector<ScoredToken> scores(const torch::Tensor& logits, const std::vector<i
 std::vector<std::vector<ScoredToken>> read(GenerativeModel& model, torch::Device device,
                                            std::span<const Passage* const> passages, int64_t n_likeliest) {
   std::vector<TokenIds> prompts, read_after;
-  std::vector<int64_t> next;
+  std::vector<int64_t> next, prompt_of;  // by passage
   for (const auto* const passage : passages) {
-    prompts.push_back(passage->prompt);
+    // Passages with one prompt stand together.
+    if (prompts.empty() || prompts.back() != passage->prompt) prompts.push_back(passage->prompt);
+    prompt_of.push_back(std::ssize(prompts) - 1);
     read_after.emplace_back(passage->ids.begin(), passage->ids.end() - 1);
     next.push_back(passage->ids.front());
   }
   DecodingState state;
-  const auto logits =
-      model.prefill({.input = columns(prompts, 0, longest(prompts), device)}, state);  // (B, V)
+  auto logits = model.prefill({.input = columns(prompts, 0, longest(prompts), device)}, state);  // (B, V)
+  if (prompts.size() < passages.size()) {  // a prompt is read once for all of its passages
+    state.reorder(prompt_of);
+    logits = logits.index_select(0, torch::tensor(prompt_of, torch::kInt64).to(device));
+  }
   std::vector<std::vector<ScoredToken>> result;
   for (auto& score : scores(logits, next, n_likeliest)) result.push_back({std::move(score)});
 
@@ -166,7 +172,8 @@ std::vector<std::vector<ScoredToken>> scored_tokens(Model& model, const std::vec
   std::vector<const Passage*> sorted;
   for (const auto& passage : passages) sorted.push_back(&passage);
   std::ranges::stable_sort(sorted, {}, [](const Passage* passage) {
-    return std::pair(passage->prompt.size(), passage->ids.size());
+    return std::tuple<size_t, const TokenIds&, size_t>(passage->prompt.size(), passage->prompt,
+                                                       passage->ids.size());
   });
   std::vector<std::vector<ScoredToken>> result;
   for (const auto& text : texts) result.emplace_back(text.ids.size());

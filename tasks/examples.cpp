@@ -24,6 +24,12 @@ std::string to_json_lines(const std::vector<ExampleScore>& examples) {
     if (example.bytes > 0) line["bytes"] = example.bytes;
     if (example.right) line["right"] = *example.right;
     if (example.n_answers > 1) line["n_right"] = example.n_right, line["n_answers"] = example.n_answers;
+    if (const auto& choice = example.choice) {
+      line["answer"] = choice->answer;
+      line["chosen"] = choice->chosen;
+      line["chosen_norm"] = choice->chosen_by_length;
+      line["log_likelihoods"] = choice->log_likelihoods;
+    }
     lines += json_text(line) + "\n";
   }
   return lines;

@@ -14,6 +14,18 @@
 
 namespace zoo {
 
+/// Which of a few texts a model has chosen (tasks/text/choice_scores.h).
+struct ChosenAnswer {
+  int64_t answer = 0;                        // the number of the right one
+  int64_t chosen = 0, chosen_by_length = 0;  // by log-likelihood, and by log-likelihood per character
+  std::vector<double> log_likelihoods = {};  // of each, in nats
+};
+
+/// The loss of a part of an example's bytes (tasks/text/text_slices.h).
+struct SliceSum {
+  double nats = 0, bytes = 0;
+};
+
 /// What a model says of one example of the data.
 struct ExampleScore {
   std::string input;                                        // for people
@@ -23,11 +35,14 @@ struct ExampleScore {
   int64_t bytes = 0;                                        // of the text that is predicted; 0: none is
   std::optional<bool> right = {};                           // whether the whole answer is right
   int64_t n_answers = 0, n_right = 0;                       // that an accuracy counts
+  std::optional<ChosenAnswer> choice = {};                  // of a question with choices
+  std::vector<SliceSum> slices = {};                        // of a text, one for each of kTextSlices
 };
 
 /// Lines of JSON, one for each example: {"input": text, "target": text, "prediction": text, "loss": number,
 /// "targets": number, "bytes": number, "right": true or false, "n_right": number, "n_answers": number},
-/// without the members that the task lacks; the last two where there are several answers.
+/// without the members that the task lacks; the last two where there are several answers. Questions with
+/// choices have {"answer": number, "chosen": number, "chosen_norm": number, "log_likelihoods": numbers}, too.
 std::string to_json_lines(const std::vector<ExampleScore>& examples);
 
 /// The losses of single targets, in the order of the data.

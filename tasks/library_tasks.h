@@ -19,6 +19,8 @@ TaskType text_classification();
 TaskType token_classification();
 /// Prediction of the marked tokens of each text with a decoder: associative recall, induction.
 TaskType marked_tokens();
+/// Questions with choices, answered by the likelihood of each choice.
+TaskType choices();
 /// No task: models without a head, for the vectors and attention maps of texts, or of images.
 TaskType text_features();
 TaskType image_features();

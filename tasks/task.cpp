@@ -96,7 +96,7 @@ ImageInputs Task::read_inputs(const std::vector<std::string>&) const {
 Registry<TaskType>& task_types() {
   static Registry<TaskType> types(
       "task", {language_modeling(), masked_language_modeling(), text_to_text(), text_classification(),
-               token_classification(), marked_tokens(), text_features(), image_classification(),
+               token_classification(), marked_tokens(), choices(), text_features(), image_classification(),
                object_detection(), image_features(), speech_recognition(), structure_prediction()});
   return types;
 }

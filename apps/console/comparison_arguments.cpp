@@ -66,10 +66,32 @@ void add_comparison_options(CLI::App& command, ComparisonArguments& arguments) {
                   "Scale widths until parameters or FLOPs per token agree within 2 %")
       ->transform(one_of<MatchQuantity>())
       ->option_text("parameters|flops");
-  command
-      .add_option("--data", arguments.data,
-                  "Evaluate finished runs and directories in Hugging Face's form on these files")
-      ->type_name("FILE");
+  auto* const data =
+      command
+          .add_option("--data", arguments.data.files,
+                      "Evaluate finished runs and directories in Hugging Face's form on these files")
+          ->type_name("FILE");
+  auto* const choices =
+      command
+          .add_option(
+              "--choices", arguments.data.choices,
+              "Ask finished models that write these questions (NAME.jsonl: context, choices, answer), "
+              "which they answer by the likelihood of each choice")
+          ->type_name("FILE")
+          ->excludes(data);
+  auto* const shots =
+      command
+          .add_option("--shots", arguments.data.shots,
+                      "--choices: questions with their answers that stand before each question: the first N "
+                      "of --shots-from; default 0")
+          ->option_text("N")
+          ->check(whole_number(0, 1000))
+          ->needs(choices);
+  auto* const shots_from =
+      command.add_option("--shots-from", arguments.data.shots_from, "--shots: files of those questions")
+          ->type_name("FILE")
+          ->needs(shots);
+  shots->needs(shots_from);
   command.add_flag("--no-speed", arguments.no_speed,
                    "Measure neither speeds nor costs by the length of the input, which takes half a minute a "
                    "variant");
@@ -79,7 +101,10 @@ std::string command_of(const ComparisonArguments& arguments) {
   std::string command = "zoo compare";
   for (const auto& target : arguments.targets) command += " " + shell_word(target.string());
   for (const auto& text : arguments.overrides) command += " --set " + shell_word(text);
-  for (const auto& file : arguments.data) command += " --data " + shell_word(file);
+  for (const auto& file : arguments.data.files) command += " --data " + shell_word(file);
+  for (const auto& file : arguments.data.choices) command += " --choices " + shell_word(file);
+  if (arguments.data.shots > 0) command += fmt::format(" --shots {}", arguments.data.shots);
+  for (const auto& file : arguments.data.shots_from) command += " --shots-from " + shell_word(file);
   if (!arguments.budget.empty()) command += " --budget " + shell_word(arguments.budget);
   if (arguments.seeds) command += fmt::format(" --seeds {}", *arguments.seeds);
   if (arguments.match) command += fmt::format(" --match {}", name_of(*arguments.match));
@@ -104,8 +129,8 @@ ComparisonArguments read_command(const std::string& command) {
 Comparison read_comparison(const ComparisonArguments& arguments) {
   const auto targets = found_targets(arguments);
   const bool is_file = targets.size() == 1 && is_comparison_file(targets.front());
-  if (is_file && !arguments.data.empty())
-    throw UsageError("--data: a comparison file names its data: write data.valid in it");
+  if (is_file && !arguments.data.is_empty())
+    throw UsageError("--data, --choices: a comparison file names its data: write data.valid in it");
   auto comparison = is_file ? load_comparison(targets.front(), arguments.overrides)
                             : comparison_of(targets, arguments.overrides, arguments.data);
   check_something_is_trained(comparison, arguments);
@@ -116,7 +141,7 @@ Comparison read_comparison(const ComparisonArguments& arguments) {
 std::optional<TaskComparison> read_task_comparison(const ComparisonArguments& arguments) {
   const auto targets = found_targets(arguments);
   if (targets.size() != 1 || !is_task_comparison_file(targets.front())) return std::nullopt;
-  if (!arguments.data.empty())
+  if (!arguments.data.is_empty())
     throw UsageError("--data: a comparison file names its data: write data.valid in it");
   auto comparison = load_task_comparison(targets.front(), arguments.overrides);
   apply(arguments, comparison.settings);

@@ -17,7 +17,8 @@ namespace zoo {
 
 struct ComparisonArguments {
   std::vector<std::filesystem::path> targets;
-  std::vector<std::string> overrides, data;
+  std::vector<std::string> overrides;
+  GivenData data;
   std::string budget;
   std::optional<int64_t> seeds;
   std::optional<MatchQuantity> match;

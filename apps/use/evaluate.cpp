@@ -21,6 +21,7 @@
 #include "apps/console/long_work.h"
 #include "apps/console/options.h"
 #include "apps/console/run_arguments.h"
+#include "apps/use/choice_arguments.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "checkpoints/guess.h"
@@ -39,6 +40,7 @@ namespace {
 
 struct EvaluateArguments {
   RunArguments run;
+  ChoiceArguments choices;
   std::vector<std::string> data;
   Split split = Split::valid;
   std::optional<int64_t> beam, max_new_tokens;
@@ -220,8 +222,33 @@ void note_reading(const EvaluateArguments& arguments, const DataConfig& data) {
   if (const auto note = reading_note(read, split)) std::cerr << *note << '\n';
 }
 
+void print(const EvaluateArguments& arguments, const Evaluation& result) {
+  std::cout << (arguments.json ? as_json(result) + "\n" : as_text(result));
+}
+
+void write_examples(const EvaluateArguments& arguments, const std::vector<ExampleScore>& examples) {
+  if (arguments.examples)
+    write_file_atomically(*arguments.examples, to_json_lines(examples), Follow::everything);
+}
+
+void ask(const EvaluateArguments& arguments, const Run& run) {
+  const auto task = task_of_choices(run, arguments.choices);
+  check_output(arguments.examples);
+  std::vector<ExampleScore> examples;
+  const Evaluation result{
+      .metrics = task->evaluate(run.model(), Split::test,
+                                {.examples = arguments.examples ? &examples : nullptr,
+                                 .on_progress = progress_on_terminal("evaluating", "batches")}),
+      .data = fmt::format("{}", fmt::join(arguments.choices.files, ", ")),
+      .confusion = {},
+      .labels = {}};
+  write_examples(arguments, examples);
+  print(arguments, result);
+}
+
 void run(const EvaluateArguments& arguments) {
   const auto trained = open_run(arguments.run);
+  if (!arguments.choices.files.empty()) return ask(arguments, trained);
   const auto& experiment = trained.experiment();
   const auto& type = task_type(experiment);
   const bool translates = type.predicts == PredictionKind::answers;
@@ -242,10 +269,9 @@ void run(const EvaluateArguments& arguments) {
                                      .examples = arguments.examples ? &examples : nullptr,
                                      .on_progress = progress_on_terminal("evaluating", "batches")});
   if (translates) result.metrics.merge(evaluate_translations(trained, arguments, generation, examples));
-  if (arguments.examples)
-    write_file_atomically(*arguments.examples, to_json_lines(examples), Follow::everything);
+  write_examples(arguments, examples);
   if (arguments.data.empty()) note_guess(trained, arguments.split, result.metrics.at("loss"));
-  std::cout << (arguments.json ? as_json(result) + "\n" : as_text(result));
+  print(arguments, result);
 }
 
 }  // namespace
@@ -258,36 +284,44 @@ void add_evaluate(CLI::App& app) {
       command
           ->add_option("--data", arguments->data, "Files of the same kind as data.valid, instead of a split")
           ->type_name("FILE");
-  command
-      ->add_option("--split", arguments->split,
-                   "valid (default) or test, as the run's configuration names them; not with --data")
-      ->transform(one_of<Split>({Split::valid, Split::test}))
-      ->option_text("SPLIT")
-      ->excludes(data);
+  auto* split = command
+                    ->add_option("--split", arguments->split,
+                                 "valid (default) or test, as the run's configuration names them; not with "
+                                 "--data")
+                    ->transform(one_of<Split>({Split::valid, Split::test}))
+                    ->option_text("SPLIT")
+                    ->excludes(data);
+  auto* choices = add_choices(*command, arguments->choices)->excludes(data)->excludes(split);
   command
       ->add_option("--beam", arguments->beam,
                    "text_to_text: beams of beam search; 1 = greedy; default: the run's generation.beam")
       ->type_name("N")
-      ->check(whole_number(1, 1024));
+      ->check(whole_number(1, 1024))
+      ->excludes(choices);
   command
       ->add_option("--length-penalty", arguments->length_penalty,
                    "text_to_text: hypotheses are ranked by log-probability / length^A")
       ->type_name("A")
-      ->check(number());
+      ->check(number())
+      ->excludes(choices);
   command
       ->add_option("--max-new-tokens", arguments->max_new_tokens,
                    "text_to_text: most tokens of one translation, within data.target_length")
       ->type_name("N")
-      ->check(whole_number(1));
+      ->check(whole_number(1))
+      ->excludes(choices);
   command
       ->add_option("--translations", arguments->translations,
                    "text_to_text: write the translations to this file, one per line; pairs with a blank side "
                    "are not part of the data and have no line")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->excludes(choices);
   command
-      ->add_option("--examples", arguments->examples,
-                   "Write a line of JSON for each document, pair, picture or recording to this file: input, "
-                   "target, prediction, loss (the sum over its targets), targets, bytes, right")
+      ->add_option(
+          "--examples", arguments->examples,
+          "Write a line of JSON for each document, pair, picture, recording or question to this file: input, "
+          "target, prediction, loss (the sum over its targets), targets, bytes, right; of a question also "
+          "answer, chosen, chosen_norm and log_likelihoods")
       ->type_name("FILE");
   add_base(*command, arguments->run.base);
   add_checkpoint(*command, arguments->run.checkpoint);

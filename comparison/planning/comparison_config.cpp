@@ -504,16 +504,17 @@ Variant* same_but_for_seed(std::vector<Variant>& variants, const Variant& run) {
 }  // namespace
 
 Comparison comparison_of(const std::vector<fs::path>& configs_and_runs,
-                         const std::vector<std::string>& overrides, const std::vector<std::string>& data) {
+                         const std::vector<std::string>& overrides, const GivenData& data) {
   Comparison comparison;
   std::set<std::string> runs;
   for (const auto& path : configs_and_runs) {
     std::error_code ignored;
     Variant variant;
     if (names_stored_model(path)) {
-      if (is_foreign(path) && data.empty()) {
+      if (is_foreign(path) && data.is_empty()) {
         throw UsageError(fmt::format(
-            "{}: a model from elsewhere names no data to compare it on; add --data FILE", path.string()));
+            "{}: a model from elsewhere names no data to compare it on; add --data FILE or --choices FILE",
+            path.string()));
       }
       variant.experiment = read_stored_experiment(path);
       variant.finished.push_back({path, variant.experiment.training.seed});
@@ -523,9 +524,10 @@ Comparison comparison_of(const std::vector<fs::path>& configs_and_runs,
         row->finished.push_back(variant.finished.front());
         continue;
       }
-    } else if (!data.empty()) {
-      throw UsageError(fmt::format(
-          "{}: --data is for finished runs and directories; a configuration names its data", path.string()));
+    } else if (!data.is_empty()) {
+      throw UsageError(
+          fmt::format("{}: {} is for finished runs and directories; a configuration names its data",
+                      path.string(), data.choices.empty() ? "--data" : "--choices"));
     } else if (is_comparison_file(path)) {
       throw UsageError(fmt::format("{}: this is a comparison file: give it alone", path.string()));
     } else {
@@ -536,7 +538,7 @@ Comparison comparison_of(const std::vector<fs::path>& configs_and_runs,
   }
   make_names_unique(comparison.variants);
   for (auto& variant : comparison.variants) variant.variant = variant.name;
-  if (!data.empty()) evaluate_on(comparison, data);
+  if (!data.is_empty()) evaluate_on(comparison, data);
   return comparison;
 }
 

@@ -158,13 +158,22 @@ bool is_task_comparison_file(const std::filesystem::path& path);
 TaskComparison load_task_comparison(const std::filesystem::path& path,
                                     const std::vector<std::string>& overrides = {});
 
+/// What finished models are evaluated on in place of their own validation data: one of the two.
+struct GivenData {
+  std::vector<std::string> files = {};    // of their own task
+  std::vector<std::string> choices = {};  // files of questions (text/choice_questions.h): the task choices
+  int64_t shots = 0;                      // see ChoicesConfig
+  std::vector<std::string> shots_from = {};
+
+  bool is_empty() const { return files.empty() && choices.empty(); }
+};
+
 /// A comparison of configurations and finished runs, in the given order. Runs of one configuration with
 /// unequal seeds are one row. Equal names get a number. With `data`, all of them are finished runs or
 /// directories in Hugging Face's form, and these files replace their validation data. Throws ConfigError,
-/// CheckpointError, and UsageError for the same run twice, for a comparison file, and for a directory in
-/// Hugging Face's form without `data`.
+/// CheckpointError, and UsageError for the same run twice, for a comparison file, for a directory in
+/// Hugging Face's form without `data`, and for a model that gives choices no likelihood.
 Comparison comparison_of(const std::vector<std::filesystem::path>& configs_and_runs,
-                         const std::vector<std::string>& overrides = {},
-                         const std::vector<std::string>& data = {});
+                         const std::vector<std::string>& overrides = {}, const GivenData& data = {});
 
 }  // namespace zoo

@@ -12,6 +12,7 @@
 #include "comparison/planning/plan.h"
 #include "io/files.h"
 #include "io/safetensors.h"
+#include "models/families/families.h"
 #include "tasks/task_type.h"
 
 namespace zoo {
@@ -51,11 +52,34 @@ void copy_model(const fs::path& source, const fs::path& to, const Experiment& ex
   keep(to / kSource, key, true);
 }
 
+/// Makes a finished model one of the task choices.
+void ask_choices(Variant& variant, const GivenData& given) {
+  auto& experiment = variant.experiment;
+  const auto& type = experiment.task.type;
+  const bool is_translator =
+      type == "text_to_text" && shape_of(experiment.model) == FamilyShape::encoder_decoder;
+  if (type != "language_modeling" && type != "choices" && !is_translator) {
+    throw UsageError(fmt::format("{}: --choices is for models that write, and this one is for the task {}",
+                                 variant.name, type));
+  }
+  experiment.task = task_types().select("choices");
+  // Keys of the other task say nothing about this one.
+  DataConfig data;
+  data.tokenizer = experiment.data.tokenizer;
+  data.sequence_length = experiment.data.sequence_length;
+  data.choices.shots = given.shots;
+  data.choices.shots_from.assign(given.shots_from.begin(), given.shots_from.end());
+  experiment.data = std::move(data);
+  experiment.training.best_by = "loss";
+}
+
 }  // namespace
 
-void evaluate_on(Comparison& comparison, const std::vector<std::string>& files) {
+void evaluate_on(Comparison& comparison, const GivenData& given) {
   for (auto& variant : comparison.variants) {
+    if (!given.choices.empty()) ask_choices(variant, given);
     auto& data = variant.experiment.data;
+    const auto& files = given.choices.empty() ? given.files : given.choices;
     data.train.assign(files.begin(), files.end());
     data.valid = data.train;
     data.test.clear();
@@ -64,7 +88,9 @@ void evaluate_on(Comparison& comparison, const std::vector<std::string>& files) 
   const auto has_lengths = [](const Variant& variant) {
     return task_type(variant.experiment).rows == BatchRows::windows_of_any_length;
   };
-  if (comparison.variants.empty() || !std::ranges::all_of(comparison.variants, has_lengths)) return;
+  if (comparison.variants.empty()) return;
+  // Of questions the whole context is read; the length is that at which costs are counted.
+  if (given.choices.empty() && !std::ranges::all_of(comparison.variants, has_lengths)) return;
   const auto length = [](const Variant& variant) { return variant.experiment.data.sequence_length; };
   const int64_t shortest = length(*std::ranges::min_element(comparison.variants, {}, length));
   for (auto& variant : comparison.variants) variant.experiment.data.sequence_length = shortest;

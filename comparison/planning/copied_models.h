@@ -11,9 +11,10 @@
 
 namespace zoo {
 
-/// Lets the finished runs of a comparison be evaluated on `files`, in place of the data that they name. Texts
-/// are cut into sequences of one length, the shortest of all.
-void evaluate_on(Comparison& comparison, const std::vector<std::string>& files);
+/// Lets the finished runs of a comparison be evaluated on other data than those that they name. Texts are cut
+/// into sequences of one length, the shortest of all. With questions, all become models of the task choices.
+/// Throws UsageError for a model that gives choices no likelihood.
+void evaluate_on(Comparison& comparison, const GivenData& given);
 
 /// Copies each run with a FinishedRun::source to DIR/models/SLUG/seed-N, with the configuration of its
 /// variant, and replaces its source with the copy. A copy that is there already is kept if neither source nor

@@ -36,6 +36,7 @@ std::optional<NoticeKind> promise_of(std::string_view key) {
        "data.prefix_length", "data.mask_probability", "data.mask_replace", "data.mask_random",
        "training.evaluate_batches", "training.best_by"});
   if (std::find(evaluation.begin(), evaluation.end(), key) != evaluation.end()) return NoticeKind::evaluation;
+  if (key.starts_with("data.choices.")) return NoticeKind::evaluation;
   if (key.starts_with("data.")) return NoticeKind::data;
   return std::nullopt;
 }

@@ -15,12 +15,18 @@ struct ExampleText {
   std::optional<std::string> target = {}, prediction = {};
 };
 
+/// Values and weights of a part of each example.
+struct SliceValues {
+  std::vector<double> values, weights;
+};
+
 /// The values that a model reached, one for each example. A metric is the sum of the values over the sum of
 /// the weights: bits over bytes, nats over tokens, right answers over answers.
 struct ExampleValues {
   std::vector<double> values, weights;
   std::string inputs;                   // a hash of the examples: values of other examples cannot be compared
   std::vector<ExampleText> texts = {};  // one for each example, or none
+  std::vector<SliceValues> slices = {};  // of texts: bits and bytes, one for each of kTextSlices
 };
 
 /// The difference of the metrics of two models on the same examples: its interval by a paired bootstrap

@@ -89,6 +89,18 @@ std::vector<double> holm_corrected(std::span<const double> p) {
   return corrected;
 }
 
+std::vector<std::optional<double>> holm_corrected_known(const std::vector<std::optional<double>>& all) {
+  std::vector<double> known;
+  for (const auto& p : all) {
+    if (p) known.push_back(*p);
+  }
+  const auto corrected = holm_corrected(known);
+  std::vector<std::optional<double>> result;
+  size_t next = 0;
+  for (const auto& p : all) result.push_back(p ? std::optional(corrected[next++]) : std::nullopt);
+  return result;
+}
+
 std::optional<double> equivalence_p(const PairedTest& test, double margin) {
   if (!test.error) return std::nullopt;
   if (*test.error == 0) return margin > std::abs(test.difference) ? 0 : 1;

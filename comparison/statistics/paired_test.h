@@ -49,6 +49,8 @@ PairedTest paired_t_test(std::span<const double> values, std::span<const double>
 /// Holm's step-down correction (Holm 1979). With m tests, the i-th smallest p is multiplied by m - i + 1,
 /// raised to the largest result before it, and limited to 1. The results are in the order of the input.
 std::vector<double> holm_corrected(std::span<const double> p);
+/// The same for those that are there, in their places.
+std::vector<std::optional<double>> holm_corrected_known(const std::vector<std::optional<double>>& p);
 
 /// The probability of a difference this close to 0 if the true difference is as large as `margin` (two
 /// one-sided tests, Schuirmann 1987). Where it is small, the rows are equivalent up to the margin. Absent

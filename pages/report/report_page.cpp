@@ -102,7 +102,7 @@ Json shown_seed(const Json& seed, size_t points) {
 Json shown_run(const Json& run, const Json& differences, size_t points) {
   Json result = only(run, {"name", "variant", "grid", "architecture", "parameters", "sequence_length",
                            "flops_per_token", "guess", "metric", "best_in", "baseline", "versus_baseline",
-                           "lengths", "speed", "peak_memory_bytes", "scaling", "translations"});
+                           "lengths", "speed", "peak_memory_bytes", "scaling", "translations", "slices"});
   result["config"] = Json::object();
   for (const auto& key : differences)
     if (key.is_string())

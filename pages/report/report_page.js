@@ -16,6 +16,7 @@ import {legendEntries, lookOf, roles} from './report_looks.js';
 import {followProgress} from './report_progress.js';
 import {FEW, selection, whenSelectionChanges} from './report_selection.js';
 import {buildSizes} from './report_sizes.js';
+import {buildSlices} from './report_slices.js';
 import {buildStructures} from './report_structures.js';
 import {buildTranslations} from './report_translations.js';
 import {buildTuning} from './report_tuning.js';
@@ -405,7 +406,8 @@ const SECTIONS = [
   ['lengths', 'Quality against length', buildLengths], ['confusion', 'Confusion matrix', buildConfusion],
   ['cost', 'Quality against cost', buildCost],
   ['sizes', 'Sizes', buildSizes], ['scaling', 'Cost against length', buildScaling], ['tuning', 'Tuning', buildTuning],
-  ['translations', 'Translations', buildTranslations], ['examples', 'Examples that differ most', buildExamples],
+  ['slices', 'Where they differ', buildSlices], ['translations', 'Translations', buildTranslations],
+  ['examples', 'Examples that differ most', buildExamples],
   ['samples', 'Samples', buildSamples], ['structures', 'Structures', buildStructures],
   ['attention', 'Attention', buildAttention],
   ['differences', 'Configuration', buildDifferences], ['gaps', 'What it lacks', buildGaps],

@@ -121,6 +121,47 @@ std::string lengths(const Json& results, const MetricText& metric) {
                      table(head, rows, 1));
 }
 
+// ---- Slices ----
+
+std::string slices(const Json& results) {
+  Row head = {"slice", "bytes"};
+  std::vector<const Json*> runs;
+  std::vector<std::string> names;
+  for (const auto& run : results["runs"]) {
+    if (!member(run, "slices").is_array()) continue;
+    runs.push_back(&run);
+    head.push_back(plain(text_at(run, "name")));
+    for (const auto& slice : run["slices"]) {
+      if (auto name = text_at(slice, "name"); std::ranges::find(names, name) == names.end())
+        names.push_back(std::move(name));
+    }
+  }
+  if (runs.empty()) return "";
+  std::vector<Row> rows;
+  for (const auto& name : names) {
+    Row row = {plain(name), "–"};
+    for (const auto* const run : runs) {
+      const auto found = std::ranges::find_if(
+          (*run)["slices"], [&](const Json& slice) { return text_at(slice, "name") == name; });
+      const auto value = found == (*run)["slices"].end() ? std::nullopt : number_at(*found, "value");
+      if (!value) {
+        row.push_back("–");
+        continue;
+      }
+      if (const auto share = number_at(*found, "share"); share && row[1] == "–")
+        row[1] = fmt::format("{:.1f} %", 100 * *share);
+      const auto verdict = text_at(*found, "verdict"),
+                 word = verdict == "undecided" ? "not told apart" : verdict;
+      row.push_back(fmt::format("{:.3f}{}", *value, word.empty() ? "" : fmt::format(" ({})", plain(word))));
+    }
+    rows.push_back(std::move(row));
+  }
+  return fmt::format(
+      "## Where they differ\n\nBits per byte on parts of the validation texts, and verdicts against {}: p by "
+      "exchanging single examples at random, corrected for all slices:\n\n{}\n",
+      baseline_rule(results["runs"]), table(head, rows, 1));
+}
+
 // ---- Sizes ----
 
 std::string sizes(const Json& results) {

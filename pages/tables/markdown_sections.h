@@ -17,6 +17,9 @@ std::string lengths(const Json& results, const MetricText& metric);
 /// The fit of loss against compute.
 std::string sizes(const Json& results);
 
+/// Bits per byte on slices of the texts, and verdicts against the baseline.
+std::string slices(const Json& results);
+
 /// The commonest mistakes of runs that classify.
 std::string mistakes(const Json& results);
 

@@ -191,8 +191,9 @@ std::string report_markdown(const Json& results) {
     page += fmt::format("**Note.** {}\n\n", plain(note));
   page += grid_table(results, metric) + notices(results);
   page += runs_table(results, metric) + "\n";
-  page += effects(results, metric) + curves(results, metric) + lengths(results, metric) + mistakes(results) +
-          sizes(results) + tuning(results, metric) + differences(results) + gaps(results) + facts(results);
+  page += effects(results, metric) + curves(results, metric) + lengths(results, metric) + slices(results) +
+          mistakes(results) + sizes(results) + tuning(results, metric) + differences(results) +
+          gaps(results) + facts(results);
   if (!command.empty()) page += fmt::format("```\n{}\n```\n", command);
   return page;
 }

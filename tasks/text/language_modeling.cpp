@@ -5,6 +5,7 @@
 #include <cmath>
 #include <functional>
 #include <numbers>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "tasks/examples.h"
 #include "tasks/library_tasks.h"
 #include "tasks/task_checks.h"
+#include "tasks/text/choice_scores.h"
 #include "tasks/text/stream_examples.h"
 #include "tasks/text/text_tasks.h"
 #include "text/batches/text_batches.h"
@@ -78,6 +80,10 @@ class LanguageModeling final : public Task {
     constexpr double longest_words = 20;  // bytes, on average
     const bool has_words = bytes_per_token < longest_words * words_per_token;
     if (has_words && std::isfinite(word_perplexity)) metrics["word_perplexity"] = word_perplexity;
+    if (split == Split::valid) {
+      metrics.merge(
+          side_metrics_of_choices(model, tokenizer(), choices(), batch_options(split).batch_size, options));
+    }
     return metrics;
   }
 
@@ -106,6 +112,17 @@ class LanguageModeling final : public Task {
   }
 
  private:
+  /// The questions of data.choices.files; none without.
+  const ChoiceSet& choices() {
+    const auto& data = experiment().data;
+    if (!choices_ && !data.choices.files.empty()) {
+      choices_ = ChoiceSet{
+          .questions = read_questions(data.choices.files), .shots = read_shots(data), .config = data.choices};
+    }
+    if (!choices_) choices_.emplace();
+    return *choices_;
+  }
+
   /// An example is a conversation, a document, or a part of a text that is not divided into documents.
   void set_examples(ExampleRecorder& recorder, Split split) {
     const auto& data = experiment().data;
@@ -114,9 +131,10 @@ class LanguageModeling final : public Task {
       return name_inputs(recorder, batches(split), tokenizer());
     }
     const auto kind = data.documents == DocumentSplit::none ? StreamTexts::long_texts : StreamTexts::examples;
-    recorder.finish(examples_of_stream(scored_[static_cast<size_t>(split)], corpus_.texts(split), kind,
-                                       tokenizer(), recorder.losses().losses,
-                                       data.prefix_length.value_or(usual_prefix())));
+    recorder.finish(examples_of_stream(
+        scored_[static_cast<size_t>(split)], corpus_.texts(split), kind, tokenizer(),
+        recorder.losses().losses,
+        {.prefix = data.prefix_length.value_or(usual_prefix()), .length = data.sequence_length}));
   }
 
   /// The tokens of a window that are read and not predicted in an evaluation.
@@ -199,6 +217,7 @@ class LanguageModeling final : public Task {
   };
   std::array<Size, 3> sizes_;                                    // by Split, of those that are being read
   std::array<double, 3> bytes_per_token_{}, words_per_token_{};  // by Split
+  std::optional<ChoiceSet> choices_;
   TokenStore valid_;
   std::array<TokenStore, 3> scored_;  // by Split: what evaluations predict
   int64_t valid_answer_ = 0;          // of conversations: where the first answer of the first one begins
@@ -227,7 +246,27 @@ std::unique_ptr<Task> make_language_modeling(const Experiment& experiment, Vocab
   return std::make_unique<LanguageModeling>(experiment, std::move(vocabulary), std::move(corpus));
 }
 
+void validate_side_choices(const Experiment& experiment, const Complain& complain) {
+  const auto& choices = experiment.data.choices;
+  if (choices.files.empty()) {
+    if (choices.shots > 0)
+      complain("data.choices.shots", "is for questions: name them in data.choices.files");
+    const auto& best_by = experiment.training.best_by;
+    for (const auto& metric : {acc_of_choices(), acc_norm_of_choices(), bits_of_choices()}) {
+      if (best_by == metric.key)
+        complain("training.best_by",
+                 fmt::format("{} needs questions: name them in data.choices.files", best_by));
+    }
+  } else if (choices.shots > 0 && choices.shots_from.empty()) {
+    complain("data.choices.shots", "needs data.choices.shots_from, a file of questions");
+  }
+  if (choices.shots == 0 && !choices.shots_from.empty())
+    complain("data.choices.shots_from",
+             "is for data.choices.shots: say how many questions stand before others");
+}
+
 void validate_language_modeling(const Experiment& experiment, const Complain& complain) {
+  validate_side_choices(experiment, complain);
   require_shape(experiment, {FamilyShape::decoder, FamilyShape::encoder_decoder},
                 "decoder or encoder_decoder", complain);
   require_positions(experiment, "data.sequence_length", experiment.data.sequence_length, complain);
@@ -243,6 +282,7 @@ TaskType language_modeling() {
   TaskType type;
   type.name = "language_modeling";
   type.doc = "The next token of a text.";
+  type.best_by = {acc_of_choices(), acc_norm_of_choices(), bits_of_choices()};
   type.comparison = {.key = "bits_per_byte", .label = "bits per byte"};
   type.lossy_comparison = {
       .key = "bits_per_decoded_byte", .label = "bits per decoded byte", .other_key = "bits_per_byte"};

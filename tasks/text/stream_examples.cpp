@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "tasks/text/text_slices.h"
 #include "tasks/text/text_tasks.h"
 
 namespace zoo {
@@ -27,45 +28,99 @@ std::vector<std::string_view> parts_of(std::string_view text) {
   return parts;
 }
 
-/// Spreads the losses of the tokens of one text over its parts.
+/// A token of a text.
+struct SpreadToken {
+  std::optional<double> loss;  // none: it is not predicted
+  double bytes = 0;            // of the text
+  size_t position = 0;         // the slice of its place in the window
+};
+
+/// Spreads the losses of the tokens of one text over its parts, and over the slices of their bytes.
 class Spreader {
  public:
   /// examples: of the parts, one after the other.
-  explicit Spreader(std::vector<ExampleScore> examples) : examples_(std::move(examples)) {
-    for (const auto& example : examples_)
+  Spreader(std::vector<ExampleScore> examples, const WordCounts& counts)
+      : examples_(std::move(examples)), slicer_(counts) {
+    for (auto& example : examples_) {
       ends_.push_back(total() + static_cast<double>(example.input.size()));
+      example.slices.resize(kTextSlices.size());
+    }
   }
 
   double total() const { return ends_.empty() ? 0 : ends_.back(); }
-  /// The next token, which has so many bytes of the text; without a loss if it is not predicted.
-  void add(std::optional<double> loss, double bytes) {
+
+  /// The next token.
+  void add(const SpreadToken& token) {
     const double begin = at_;
-    at_ += bytes;
+    at_ += token.bytes;
     while (part_ + 1 < examples_.size() && begin >= ends_[part_]) ++part_;
-    if (loss) ++examples_[part_].targets;
+    if (token.loss) ++examples_[part_].targets;
     double from = begin;
     for (size_t i = part_; i < examples_.size(); ++i) {
       const bool is_last = i + 1 == examples_.size() || at_ <= ends_[i];
       const double to = is_last ? at_ : ends_[i];
-      examples_[i].loss += loss.value_or(0) * (bytes > 0 ? (to - from) / bytes : 1);
+      examples_[i].loss += token.loss.value_or(0) * (token.bytes > 0 ? (to - from) / token.bytes : 1);
+      if (token.loss && token.bytes > 0) add_to_slices(i, from, to, token);
       if (is_last) return;
       from = to;
     }
   }
-  std::vector<ExampleScore> take() { return std::move(examples_); }
+
+  std::vector<ExampleScore> take() {
+    if (!examples_.empty()) slices_of(examples_.size() - 1);  // also of what no token stands for
+    return std::move(examples_);
+  }
 
  private:
+  /// The bytes [from, to) of the text, within part `i`, belong to a token.
+  void add_to_slices(size_t i, double from, double to, const SpreadToken& token) {
+    auto& sums = examples_[i].slices;
+    const double density = *token.loss / token.bytes;
+    sums[token.position].nats += density * (to - from);
+    sums[token.position].bytes += to - from;
+    const auto& slices = slices_of(i);
+    const double origin = ends_[i] - static_cast<double>(slices.size());
+    const auto first = static_cast<size_t>(std::max(0.0, std::floor(from - origin)));
+    for (size_t byte = first; byte < slices.size() && origin + static_cast<double>(byte) < to; ++byte) {
+      const double begin = origin + static_cast<double>(byte);
+      const double covered = std::min(to, begin + 1) - std::max(from, begin);
+      for (const uint8_t slice : slices[byte])
+        if (slice != kNoSlice) sums[slice].nats += density * covered;
+    }
+  }
+
+  /// The slices of a part, whose bytes are counted when they are first asked for.
+  const std::vector<ByteSlices>& slices_of(size_t part) {
+    while (std::ssize(slices_) <= static_cast<std::ptrdiff_t>(part)) {
+      auto& example = examples_[slices_.size()];
+      if (slices_.size() > 1) slices_[slices_.size() - 2].clear();  // no token goes back so far
+      slices_.push_back(slicer_.next(example.input));
+      for (const auto& byte : slices_.back())
+        for (const uint8_t slice : byte)
+          if (slice != kNoSlice) example.slices[slice].bytes += 1;
+    }
+    return slices_[part];
+  }
+
   std::vector<ExampleScore> examples_;
   std::vector<double> ends_;  // of the parts, in bytes of the text
-  size_t part_ = 0;           // in which the next token begins
-  double at_ = 0;             // where it begins
+  TextSlicer slicer_;
+  std::vector<std::vector<ByteSlices>> slices_;  // of the parts so far; only the newest ones are kept
+  size_t part_ = 0;                              // in which the next token begins
+  double at_ = 0;                                // where it begins
 };
 
 }  // namespace
 
 std::vector<ExampleScore> examples_of_stream(const TokenStore& stream, const std::vector<std::string>& texts,
                                              StreamTexts kind, const Tokenizer& tokenizer,
-                                             const std::vector<double>& losses, int64_t first) {
+                                             const std::vector<double>& losses,
+                                             const StreamWindows& windows) {
+  WordCounts counts;
+  for (const auto& text : texts) counts.add(text);
+  // As the batches have them: each but the first begins with what the one before has predicted.
+  const int64_t length = std::max<int64_t>(1, std::min(windows.length, stream.n_tokens() - 1));
+  const int64_t stride = std::max<int64_t>(1, length - windows.prefix + 1);
   std::vector<ExampleScore> examples;
   for (int64_t row = 0; row < stream.n_rows(); ++row) {
     const auto& text = texts.at(static_cast<size_t>(row));
@@ -88,13 +143,15 @@ std::vector<ExampleScore> examples_of_stream(const TokenStore& stream, const std
       sizes.push_back(static_cast<double>(tokenizer.decode(std::span(&id, 1)).size()));
       sum += sizes.back();
     }
-    Spreader spreader(std::move(parts));
+    Spreader spreader(std::move(parts), counts);
     const double scale = sum > 0 ? spreader.total() / sum : 0;
     for (int64_t i = begin; i < end; ++i) {
-      const int64_t n = i - first;
+      const int64_t n = i - windows.prefix;
       const bool is_predicted = n >= 0 && n < std::ssize(losses);
-      spreader.add(is_predicted ? std::optional(losses[static_cast<size_t>(n)]) : std::nullopt,
-                   scale * sizes[static_cast<size_t>(i - begin)]);
+      spreader.add(
+          {.loss = is_predicted ? std::optional(losses[static_cast<size_t>(n)]) : std::nullopt,
+           .bytes = scale * sizes[static_cast<size_t>(i - begin)],
+           .position = slice_of_position(windows.prefix + std::max<int64_t>(n, 0) % stride, length)});
     }
     std::ranges::move(spreader.take(), std::back_inserter(examples));
   }

@@ -14,10 +14,17 @@ namespace zoo {
 /// thousand bytes, which are the same for every tokenizer.
 enum class StreamTexts { examples, long_texts };
 
-/// The examples of `stream`, whose rows are `texts` as tokens. losses: of the tokens from number `first` on,
-/// one after the other; earlier ones cost nothing. The loss of a token in two parts is divided by its bytes.
+/// The windows in which a stream is predicted (text/batches/text_batches.h).
+struct StreamWindows {
+  int64_t prefix = 1;  // the tokens of a window that are only read
+  int64_t length = 0;  // and all of them
+};
+
+/// The examples of `stream`, whose rows are `texts` as tokens. losses: of the tokens from number
+/// `windows.prefix` on, one after the other; earlier ones cost nothing. The loss of a token in two parts, or
+/// in bytes of several slices, is divided by its bytes. Slices do not have what the end of a document costs.
 std::vector<ExampleScore> examples_of_stream(const TokenStore& stream, const std::vector<std::string>& texts,
                                              StreamTexts kind, const Tokenizer& tokenizer,
-                                             const std::vector<double>& losses, int64_t first);
+                                             const std::vector<double>& losses, const StreamWindows& windows);
 
 }  // namespace zoo

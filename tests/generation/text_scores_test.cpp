@@ -68,6 +68,10 @@ TEST_P(TextScores, AreThoseOfWholeForwardPasses) {
                           ? tokens_to_score(text, *tokenizer, *model->generative())
                           : tokens_to_score("abc" + text, text, *tokenizer, *model->generative()));
     }
+    // Several texts behind one prompt, which is read once for those that share a batch.
+    const auto prompt = texts.back().prompt;
+    for (const std::string text : {"ab", "hijk", "cc"})
+      texts.push_back({.prompt = prompt, .ids = tokenizer->encode(text)});
     const auto found = token_logprobs(*model, texts, 3);
     model->eval();
     for (size_t i = 0; i < texts.size(); ++i)

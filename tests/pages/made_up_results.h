@@ -328,6 +328,29 @@ inline Json made_up_run(const MadeUpComparison& comparison, const MadeUpRun& run
           {"attention", made_up_attention(run, number)}};
 }
 
+/// Slices of texts, one of them without a test.
+inline Json made_up_slices() {
+  const auto slice = [](const char* kind, const char* name, double value, const char* verdict) {
+    return Json{{"kind", kind},
+                {"name", name},
+                {"share", 0.25},
+                {"value", value},
+                {"n", 40},
+                {"baseline_value", 2.5},
+                {"difference", value - 2.5},
+                {"low", value - 2.6},
+                {"high", value - 2.4},
+                {"p", 0.01},
+                {"p_corrected", 0.04},
+                {"verdict", verdict}};
+  };
+  return Json::array(
+      {slice("characters", "digits", 2.25, "better"),
+       slice("characters", "white space", 2.5, "same"),
+       slice("length", "words of <b>1</b> to 3 characters", 2.625, "undecided"),
+       {{"kind", "position"}, {"name", "first quarter of the window"}, {"share", 0.5}, {"value", 3.0}}});
+}
+
 /// Examples at which a run is better, and worse, than its baseline.
 inline Json made_up_examples(const MadeUpComparison& comparison) {
   Json better = Json::array(), worse = Json::array();
@@ -375,6 +398,7 @@ inline Json made_up_results(const MadeUpComparison& comparison) {
                           : better              ? "better"
                                                 : "worse";
     if (comparison.examples > 0) {
+      runs[i]["slices"] = made_up_slices();
       runs[i]["examples"] = made_up_examples(comparison);
       runs[i]["translations"] = {{{"key", "bleu"},
                                   {"label", "BLEU"},

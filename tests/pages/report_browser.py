@@ -155,6 +155,7 @@ def check_sections(page, results):
                 "scaling": any(run.get("scaling") for run in runs), "samples": any(run.get("samples") for run in runs),
                 "examples": any(run.get("examples") for run in runs),
                 "translations": any(run.get("translations") for run in runs),
+                "slices": any(run.get("slices") for run in runs),
                 "attention": any((run.get("attention") or {}).get("maps") for run in runs),
                 "differences": bool(results.document.get("differences")) and len(runs) > 1}
     for section, wanted in expected.items():
