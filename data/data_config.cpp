@@ -264,7 +264,12 @@ namespace {
                                                             "associative-recall",
                                                             "copy",
                                                             "addition",
-                                                            "canvases"});
+                                                            "canvases",
+                                                            "mad",
+                                                            "state-tracking",
+                                                            "mano",
+                                                            "depo",
+                                                            "pixels"});
   const std::string first = given.begin() == given.end() ? std::string() : given.begin()->string();
   if (std::ranges::find(corpora, first) != corpora.end())
     message += fmt::format("; get it with `scripts/get_data.sh {}`", first);

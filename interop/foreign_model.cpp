@@ -179,7 +179,8 @@ bool follow_tensors(const TensorMapping& mapping, const std::shared_ptr<const Te
   const auto has_regression = [&](const std::string& within) {
     return mapping.has_module(tensors, within + "contact_regression");
   };
-  const bool tells_contacts = model.contact_regression && (has_regression("") || has_regression("language."));
+  // has_module() is true of modules that no rule names.
+  const bool tells_contacts = model.contact_regression && has_regression("") && has_regression("language.");
   const bool is_changed = is_tied != model.tie_embeddings || has_pooler != model.pooler ||
                           tells_contacts != model.contact_regression;
   model.tie_embeddings = is_tied;

@@ -45,8 +45,8 @@ def skip(problem):
     sys.exit(1 if "ZOO_REQUIRE_REFERENCES" in os.environ else SKIPPED)
 
 
-def zoo(*words, code=0):
-    done = subprocess.run([PROGRAM, *map(str, words)], capture_output=True, text=True)
+def zoo(*words, code=0, typed=None):
+    done = subprocess.run([PROGRAM, *map(str, words)], capture_output=True, text=True, input=typed)
     assert done.returncode == code, (words, done.returncode, done.stderr)
     return done.stdout if code == 0 else done.stderr
 
