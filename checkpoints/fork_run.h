@@ -8,7 +8,7 @@
 
 namespace zoo {
 
-/// What happens if the place of the fork is taken.
+/// Says whether a fork may replace what is in its place.
 enum class ExistingFork { refuse, replace };
 
 /// Makes the run `to`: a copy of `run` as it was at its checkpoint of this step, which train() then resumes

@@ -15,7 +15,6 @@
 #include <torch/utils.h>
 
 #include "base/error.h"
-#include "base/residues/residues.h"
 #include "base/text.h"
 #include "checkpoints/base_weights.h"
 #include "checkpoints/finite.h"
@@ -154,7 +153,7 @@ torch::Tensor rows_of(const InnerModel& inner, const InitialModel& source) {
   for (const char letter : inner.rows) {
     const auto ids = tokenizer->encode(std::string(1, letter));
     const bool is_unknown = ids.size() == 1 && ids.front() == tokenizer->special().unk;
-    if (ids.size() != 1 || (is_unknown && letter != residue_letter(kUnknownResidue)))
+    if (ids.size() != 1 || (is_unknown && letter != inner.unknown))
       fail(fmt::format("the vocabulary of {} has no token for {}", source.dir.string(), letter));
     rows.push_back(ids.front());
   }

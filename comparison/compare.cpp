@@ -1,14 +1,10 @@
 #include "comparison/compare.h"
 
 #include <optional>
-#include <system_error>
 #include <utility>
 #include <vector>
 
-#include <fmt/format.h>
-
 #include "base/device.h"
-#include "base/error.h"
 #include "comparison/collect_results.h"
 #include "comparison/planning/comparison_directory.h"
 #include "comparison/planning/copied_models.h"
@@ -26,11 +22,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool is_taken(const fs::path& dir) {
-  std::error_code ignored;
-  return fs::exists(dir, ignored) && !(fs::is_directory(dir, ignored) && fs::is_empty(dir, ignored));
-}
-
 std::vector<fs::path> finished_runs(const Comparison& comparison) {
   std::vector<fs::path> runs;
   for (const auto& variant : comparison.variants) {
@@ -43,12 +34,7 @@ std::vector<fs::path> finished_runs(const Comparison& comparison) {
 
 nlohmann::ordered_json compare(const Comparison& given, const CompareOptions& options) {
   const auto device = parse_device(options.device);
-  if (is_taken(options.dir) && options.existing == ExistingRun::refuse) {
-    throw UsageError(
-        fmt::format("{} exists: ExistingRun::resume goes on with it, ExistingRun::replace replaces it, "
-                    "CompareOptions::dir chooses another",
-                    options.dir.string()));
-  }
+  check_is_free(options.dir, options.existing);
   auto comparison = given;
   copy_models(comparison, options.dir, options.on_message);
   auto plan = make_plan(comparison, options.on_message);
@@ -93,10 +79,7 @@ nlohmann::ordered_json compare(const Comparison& given, const CompareOptions& op
 }
 
 void write_reports(const nlohmann::ordered_json& results, const std::filesystem::path& dir) {
-  const auto page = report_page(results), markdown = report_markdown(results);
-  if (!dir.empty()) make_directory(dir);
-  write_file_atomically(dir / "report.html", page);
-  write_file_atomically(dir / "report.md", markdown);
+  write_report_files(dir, report_page(results), report_markdown(results));
 }
 
 }  // namespace zoo

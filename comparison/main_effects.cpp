@@ -71,15 +71,12 @@ std::vector<MainEffect> main_effects(const ComparisonPlan& plan, const std::vect
     }
     effects.push_back({.key = key, .from = levels[0], .to = levels[1], .test = paired_t_test(second, first)});
   }
-  std::vector<double> p;
-  for (const auto& effect : effects) {
-    if (effect.test.p) p.push_back(*effect.test.p);
-  }
-  const auto corrected = holm_corrected(p);
-  size_t next = 0;
-  for (auto& effect : effects) {
-    if (effect.test.p) effect.p_corrected = corrected[next++];
-    effect.verdict = verdict(effect.test, effect.p_corrected, std::nullopt, metric.better);
+  std::vector<std::optional<double>> p;
+  for (const auto& effect : effects) p.push_back(effect.test.p);
+  p = holm_corrected_known(p);
+  for (size_t i = 0; i < effects.size(); ++i) {
+    effects[i].p_corrected = p[i];
+    effects[i].verdict = verdict(effects[i].test, p[i], std::nullopt, metric.better);
   }
   return effects;
 }

@@ -1,7 +1,7 @@
 #pragma once
-// What a model loses without a part of it: activations are replaced by zeros, by their mean, or by those of
-// another text, and the loss is measured again (Michel et al. 2019, who remove heads; mean and resampling as
-// in Wang et al. 2023).
+// An ablation says what a model loses without a part of it. It replaces activations by zeros, by their mean,
+// or by those of another text, and measures the loss again (Michel et al. 2019, who remove heads; Wang et al.
+// 2023 for means and other texts).
 
 #include <functional>
 #include <optional>

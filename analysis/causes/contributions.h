@@ -29,7 +29,7 @@ struct Contributions {
 };
 
 /// The parts of the logit of output `output` at place `place` of a batch of one row without padding, which is
-/// on the model's device. Of a model with two stacks, the parts are the decoder's. Throws UsageError for a
+/// on the model's device. A model with two stacks has the parts of its decoder. Throws UsageError for a
 /// model whose outputs are not made from its last stack by a norm and a head.
 Contributions logit_contributions(Model& model, const Batch& batch, int64_t place, int64_t output);
 

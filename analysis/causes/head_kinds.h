@@ -35,7 +35,7 @@ struct HeadKindReport {
   std::string name = {};  // of the run
   int64_t length = 0;     // L
   std::vector<HeadKinds> heads = {};
-  /// Of a decoder: the share of the second half's tokens, without its first, that it predicts.
+  /// The share of the second half's tokens, without its first, that a decoder predicts; absent for others.
   std::optional<double> recall = {};
 };
 

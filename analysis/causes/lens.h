@@ -15,7 +15,7 @@
 namespace zoo {
 
 /// Calls `look` with the logits (M, V) after each depth, from 0, before the first of N layers, to N, which
-/// are the model's own. Of a model with two stacks, the layers are the decoder's. `batch` has one row without
+/// are the model's own. A model with two stacks has the layers of its decoder. `batch` has one row without
 /// padding and is on the model's device. One forward pass; the logits of one depth at a time are in memory.
 void lens_logits(Model& model, const Batch& batch,
                  const std::function<void(int64_t depth, const torch::Tensor& logits)>& look);

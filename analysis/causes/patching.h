@@ -1,6 +1,6 @@
 #pragma once
-// Activation patching: a model reads a corrupted text, one activation of which is replaced by that of a clean
-// text, and how much of the clean answer comes back says what the activation carries (Vig et al. 2020; Meng
+// Activation patching: a model reads a corrupted text, and one activation is replaced by that of a clean
+// text. The share of the clean answer that comes back says what the activation carries (Vig et al. 2020; Meng
 // et al. 2022; practices of Zhang & Nanda 2024).
 
 #include <cstdint>
@@ -28,7 +28,7 @@ struct Patch {
 torch::Tensor patched_logits(Model& model, const Batch& clean, const Batch& corrupt, int64_t place,
                              const std::vector<Patch>& patches);
 
-/// What is measured is the logit of `answer` less the logit of `against`.
+/// It measures the logit of `answer` less the logit of `against`.
 struct PatchReport {
   std::string name = {};  // of the run
   Question clean = {}, corrupt = {};

@@ -20,7 +20,7 @@ TokenIds ids_of(const torch::Tensor& row) {
   return {flat.const_data_ptr<int64_t>(), flat.const_data_ptr<int64_t>() + flat.numel()};
 }
 
-/// What is right at each place of a text whose tokens are predicted.
+/// Sets the right token at each place of a text whose tokens are predicted.
 void set_token_targets(Question& question, const TextReading& reading, const Tokenizer& tokenizer,
                        HeadKind head) {
   const auto ids = ids_of(reading.batch.input.ids[0]);

@@ -27,9 +27,9 @@ struct ChoiceArguments {
 /// Declares --choices, --shots, --shots-from, --delimiter and --separator. Returns the first.
 CLI::Option* add_choices(CLI::App& command, ChoiceArguments& arguments);
 
-/// The task `choices` over these files with the run's vocabulary: its test data. What no option says is as in
-/// data.choices of the run. Throws UsageError if the run's model gives texts no likelihoods, and for --shots
-/// without a file.
+/// The task `choices` with the run's vocabulary, whose test data are these files. Keys that no option sets
+/// are those of data.choices of the run. Throws UsageError if the run's model gives texts no likelihoods, and
+/// for --shots without a file.
 std::unique_ptr<Task> task_of_choices(const Run& run, const ChoiceArguments& arguments);
 
 }  // namespace zoo

@@ -149,6 +149,23 @@ bool lies_in(const fs::path& path, const fs::path& dir) {
 
 }  // namespace
 
+void check_is_free(const fs::path& dir, ExistingRun existing) {
+  std::error_code ignored;
+  const bool is_free =
+      !fs::exists(dir, ignored) || (fs::is_directory(dir, ignored) && fs::is_empty(dir, ignored));
+  if (is_free || existing != ExistingRun::refuse) return;
+  throw UsageError(
+      fmt::format("{} exists: ExistingRun::resume goes on with it, ExistingRun::replace replaces it, "
+                  "CompareOptions::dir chooses another",
+                  dir.string()));
+}
+
+void write_report_files(const fs::path& dir, const std::string& page, const std::string& markdown) {
+  if (!dir.empty()) make_directory(dir);
+  write_file_atomically(dir / "report.html", page);
+  write_file_atomically(dir / "report.md", markdown);
+}
+
 void check_reports(const fs::path& dir) {
   if (is_results(dir / "results.json") || is_report_page(dir / "report.html")) return;
   for (const auto* const name : {"report.html", "report.md"}) {

@@ -9,12 +9,22 @@
 //   DIR/tuning/runs, DIR/tuning/measured        the same of the short trainings of `tune`
 
 #include <filesystem>
+#include <string>
 #include <vector>
+
+#include "checkpoints/run_directory.h"
 
 namespace zoo {
 
 /// Throws UsageError if DIR holds a report.html or a report.md that no comparison wrote.
 void check_reports(const std::filesystem::path& dir);
+
+/// Throws UsageError if DIR holds something, whatever it is, and `existing` refuses that.
+void check_is_free(const std::filesystem::path& dir, ExistingRun existing);
+
+/// Writes DIR/report.html and DIR/report.md, and makes DIR if need be. Throws SystemError.
+void write_report_files(const std::filesystem::path& dir, const std::string& page,
+                        const std::string& markdown);
 
 /// Makes DIR and DIR/measured. Throws CheckpointError if DIR/measured is a link or a file, SystemError.
 void make_comparison_directory(const std::filesystem::path& dir);

@@ -23,14 +23,8 @@ namespace fs = std::filesystem;
 
 /// Throws UsageError if `dir` holds something else than a comparison of these tasks.
 void check_directory(const fs::path& dir, ExistingRun existing) {
+  check_is_free(dir, existing);
   std::error_code ignored;
-  if (!fs::exists(dir, ignored)) return;
-  if (existing == ExistingRun::refuse && !fs::is_empty(dir, ignored)) {
-    throw UsageError(
-        fmt::format("{} exists: ExistingRun::resume goes on with it, ExistingRun::replace replaces it, "
-                    "CompareOptions::dir chooses another",
-                    dir.string()));
-  }
   if (fs::exists(dir / "runs", ignored))
     throw UsageError(
         fmt::format("{}: holds a comparison of one task: choose another directory", dir.string()));
@@ -73,10 +67,7 @@ nlohmann::ordered_json compare_tasks(const TaskComparison& comparison, const Com
 }
 
 void write_task_reports(const nlohmann::ordered_json& results, const fs::path& dir) {
-  const auto page = tasks_page(results), markdown = task_markdown(results);
-  if (!dir.empty()) make_directory(dir);
-  write_file_atomically(dir / "report.html", page);
-  write_file_atomically(dir / "report.md", markdown);
+  write_report_files(dir, tasks_page(results), task_markdown(results));
 }
 
 }  // namespace zoo

@@ -6,7 +6,6 @@
 #include <map>
 #include <optional>
 #include <set>
-#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -119,24 +118,20 @@ struct Tested {
   std::optional<std::string> kept = {};  // a verdict that no p-value changes
 };
 
-/// Corrects a family of p-values.
-void correct(std::span<Tested* const> tests, std::optional<double> (*p_of)(const Tested&),
-             std::optional<double> Tested::* to) {
-  std::vector<double> known;
-  for (const auto* test : tests) {
-    if (const auto p = p_of(*test)) known.push_back(*p);
-  }
-  const auto corrected = holm_corrected(known);
-  size_t next = 0;
-  for (auto* test : tests) {
-    if (p_of(*test)) test->*to = corrected[next++];
-  }
-}
-
+/// Corrects the p-values of differences and those of equivalences, two families of tests.
 void correct(std::vector<Tested*> tests) {
   std::erase_if(tests, [](const Tested* test) { return test->kept.has_value(); });
-  correct(tests, [](const Tested& test) { return test.test.p; }, &Tested::p_corrected);
-  correct(tests, [](const Tested& test) { return test.p_same; }, &Tested::p_same_corrected);
+  std::vector<std::optional<double>> p, p_same;
+  for (const auto* test : tests) {
+    p.push_back(test->test.p);
+    p_same.push_back(test->p_same);
+  }
+  p = holm_corrected_known(p);
+  p_same = holm_corrected_known(p_same);
+  for (size_t i = 0; i < tests.size(); ++i) {
+    tests[i]->p_corrected = p[i];
+    tests[i]->p_same_corrected = p_same[i];
+  }
 }
 
 std::vector<Tested> tests_of(const Column& column) {

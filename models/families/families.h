@@ -51,6 +51,7 @@ struct InnerModel {
   /// The table of its tokens. Its rows stand for the letters of `rows`, then for the start and the end of a
   /// text.
   std::string table, rows;
+  char unknown = 0;  // the letter that may have no token of its own there
 };
 
 /// A family. Programs add their own with model_families().add().

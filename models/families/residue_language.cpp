@@ -165,7 +165,8 @@ std::optional<InnerModel> inner_language_model(const std::optional<LanguageModel
                     .module = "language",
                     .parts = {"token_embedding.", "encoder_embedder.", "encoder."},
                     .table = "token_embedding.weight",
-                    .rows = letters};
+                    .rows = letters,
+                    .unknown = residue_letter(kUnknownResidue)};
 }
 
 }  // namespace zoo

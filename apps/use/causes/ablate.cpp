@@ -35,7 +35,7 @@ struct AblateArguments {
   bool repeated = false, json = false;
 };
 
-/// What the model is measured on, and how people call it.
+/// The data that the model is measured on, and its name for people.
 struct Measured {
   std::vector<Batch> batches;
   std::string name;
