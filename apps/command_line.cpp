@@ -95,6 +95,7 @@ int command_line(int argc, char** argv) {
   add_verify(app, exit_code);
   add_inspect(app);
   add_bench(app);
+  add_probe(app, exit_code);
   add_attention(app);
   add_lens(app);
   add_heads(app);

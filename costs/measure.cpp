@@ -19,7 +19,6 @@
 #include "models/stack.h"
 #include "training/learner.h"
 #include "training/micro_batch_size.h"
-#include "training/schedule.h"
 
 namespace zoo {
 namespace {
@@ -61,7 +60,7 @@ class TrainingSteps {
     const auto batches = next_batches(source_, position_, config.gradient_accumulation);
     for (size_t i = 0; i < batches.size(); ++i) tokens_ += batches[i].tokens;
     learner_.differentiate(batches, scale_);
-    learner_.step(learning_rate(config, experiment_.model.d_model, step));
+    learner_.step(config.learning_rate(experiment_.model.d_model, step));
     learner_.forget_gradients();
   }
 

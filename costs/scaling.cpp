@@ -34,7 +34,7 @@ double module_flops(const ModelConfig& config, const ModelPurpose& purpose, std:
 
 /// Additions and multiplications of one norm over a sequence: the terms of layers/weights/norm.h.
 double norm_flops(const ModelConfig& config, int64_t length) {
-  const bool centred = config.norm == NormKind::layer_norm || config.norm == NormKind::layer_norm_annotated;
+  const bool centred = norm_options(config, config.d_model).formula()->is_centred();
   const double centring = centred ? 2 : 0;  // the mean, and subtracting it
   const double scaling = 3;                 // squares, their sum, and dividing by the root
   const double gain = centred && config.bias ? 2 : 1;
@@ -272,9 +272,7 @@ class ScalingMeter {
       call->rotary = layer->rotary->forward(call->range, device_);
       call->context.rotary = &call->rotary;
     }
-    if (layer->position_bias) call->context.bias = layer->position_bias->forward(call->range);
-    if (config_.position == Position::alibi)
-      call->context.bias = alibi_bias(alibi_slopes(config_.n_heads).to(device_), call->range);
+    if (layer->position_bias) call->context.bias = layer->position_bias->at(call->range, device_);
     return call;
   }
 

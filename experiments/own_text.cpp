@@ -375,7 +375,7 @@ std::string summary_of(const TextRecipe& recipe) {
   text += fmt::format(
       "  training  {} of {} x {} tokens by {}, which is about {:.2g} times the text; dropout {:g}\n", amount,
       training.sequences() * training.gradient_accumulation, data.sequence_length,
-      name_of(training.optimizer.type), read / recipe.tokens, model.dropout);
+      training.optimizer.type.type, read / recipe.tokens, model.dropout);
   if (!cost) return text;
   const double seconds = 3 * cost->flops_per_token * read / flops_per_second +
                          static_cast<double>(recipe.bytes) * preparation_per_byte;

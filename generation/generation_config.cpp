@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "generation/rules/token_rule_types.h"
 #include "generation/speculation.h"
 #include "io/config/config_reader.h"
 #include "io/config/registry.h"
@@ -168,6 +169,9 @@ void describe(ConfigVisitor& v, GenerationConfig& c) {
   v.field("forced_last_token", c.forced_last_token,
           "Id of the last possible token of an output that has not ended before; default: any.",
           Limits::at_least(0), {.value = "ID", .transformers = kNowhere});
+  v.selections("rules", c.rules, token_rule_types(),
+               "Rules that this program adds to the library's, in the order in which they are applied.",
+               ListSize::any);
   v.field("renormalize_logits", c.renormalize_logits,
           "Beams are ranked by the probabilities of tokens among those that the rules leave.", {},
           {.request = kNowhere, .use = OptionUse::beams});

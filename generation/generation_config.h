@@ -85,7 +85,8 @@ struct GenerationConfig {
   int64_t encoder_no_repeat_ngram_size = 0;  // 0 = off
   /// Start and factor by which the logits of end tokens rise with the length of an output; empty = off.
   std::vector<double> exponential_decay_length_penalty = {};
-  bool renormalize_logits = false;  // beams are ranked by probabilities of the tokens that rules leave
+  std::vector<Selection> rules = {};  // of token_rule_types(), applied in order
+  bool renormalize_logits = false;    // beams are ranked by probabilities of the tokens that rules leave
   // What every output that ends by itself is: docs/generation.md. At most one of the two.
   std::string regex = {};        // it matches this regular expression; empty = off
   std::string json_schema = {};  // it is a JSON text that this JSON schema (its text) describes; empty = off

@@ -11,6 +11,7 @@
 #include "generation/prompt.h"
 #include "generation/rules/constrained_tokens.h"
 #include "generation/rules/repetition.h"
+#include "generation/rules/token_rule_types.h"
 #include "generation/scheduler.h"
 #include "models/inference_scope.h"
 
@@ -210,6 +211,10 @@ LogitsProcessors Generator::processors(const GenerationConfig& options,
     add(ForbiddenTokens(options.suppress_first_tokens, [=](const SequenceView& row) {
       return std::ssize(row.generated) == (forces_first && has_room_for_first(row) ? 1 : 0);
     }));
+  }
+  for (const auto& rule : options.rules) {
+    list.push_back(token_rule_types().at(rule).make(
+        rule, {.tokenizer = tokenizer_, .ends = ends, .device = model_.device()}));
   }
   if (constraint) {
     auto constrained = std::make_unique<ConstrainedTokens>(std::move(constraint), std::move(list));

@@ -9,7 +9,6 @@
 #include <torch/utils.h>
 
 #include "layers/kernels/dropout.h"
-#include "layers/kernels/swiglu.h"
 #include "layers/weights/description.h"
 
 namespace zoo {
@@ -56,7 +55,7 @@ ExpertsImpl::ExpertsImpl(const ExpertsOptions& options_) : options(options_) {
   };
   router = register_module("router", Linear(LinearOptions(d_model, n_experts).bias(false)));
   if (options.choice_bias()) choice_bias = register_buffer("choice_bias", torch::zeros({n_experts}));
-  if (is_gated(expert.activation())) gate = maps("gate", d_model, d_ff, WeightUse::hidden);
+  if (expert.activation()->is_gated()) gate = maps("gate", d_model, d_ff, WeightUse::hidden);
   up = maps("up", d_model, d_ff, WeightUse::hidden);
   down = maps("down", d_ff, d_model, WeightUse::residual_output);
   if (options.shared()) shared = register_module("shared", FeedForward(*options.shared()));
@@ -114,14 +113,9 @@ torch::Tensor ExpertsImpl::routed(const torch::Tensor& x, const ExpertChoice& ch
   const std::vector<int64_t> counts(counted.const_data_ptr<int64_t>(),
                                     counted.const_data_ptr<int64_t>() + counted.numel());
   const auto sorted = x.index_select(0, order.div(k, "floor"));
-  const auto activation = options.expert().activation();
+  const auto& activation = *options.expert().activation();
   auto inner = up->forward_groups(sorted, counts);
-  if (gate) {
-    const auto gates = gate->forward_groups(sorted, counts);
-    inner = activation == Activation::swiglu ? swiglu(gates, inner) : activate(activation, gates) * inner;
-  } else {
-    inner = activate(activation, inner);
-  }
+  inner = gate ? activation.gated(gate->forward_groups(sorted, counts), inner) : activation(inner);
   inner = dropout(inner, is_training() ? options.expert().dropout() : 0.0);
   const auto outputs = down->forward_groups(inner, counts);
   const auto back =

@@ -40,12 +40,43 @@ torch::Tensor activate(Activation activation, const torch::Tensor& x) {
   C10_THROW_ERROR(ValueError, "unknown Activation");
 }
 
+namespace {
+
+class LibraryActivation : public ActivationFunction {
+ public:
+  explicit LibraryActivation(Activation kind) : kind_(kind) {}
+  std::string_view name() const override { return name_of(kind_); }
+  bool is_gated() const override { return zoo::is_gated(kind_); }
+  torch::Tensor operator()(const torch::Tensor& x) const override { return activate(kind_, x); }
+
+ private:
+  Activation kind_;
+};
+
+/// SwiGLU computes its gradient in place, and does not need silu(gate) for it.
+class SwiGlu final : public LibraryActivation {
+ public:
+  SwiGlu() : LibraryActivation(Activation::swiglu) {}
+  torch::Tensor gated(const torch::Tensor& gate, const torch::Tensor& up) const override {
+    return swiglu(gate, up);
+  }
+  torch::Tensor gated_halves(const torch::Tensor& both) const override { return swiglu(both); }
+  int64_t n_kept() const override { return 3; }
+};
+
+}  // namespace
+
+std::shared_ptr<const ActivationFunction> activation_function(Activation kind) {
+  if (kind == Activation::swiglu) return std::make_shared<SwiGlu>();
+  return std::make_shared<LibraryActivation>(kind);
+}
+
 FeedForwardImpl::FeedForwardImpl(const FeedForwardOptions& options_) : options(options_) {
   const int64_t d_model = options.d_model(), d_ff = options.d_ff();
   const auto map = [&](const LinearOptions& map_options) {
     return Linear(LinearOptions(map_options).bias(options.bias()));
   };
-  const bool gated = is_gated(options.activation());
+  const bool gated = options.activation()->is_gated();
   if (gated && options.gate() == GateProjection::fused) {
     gate_up = register_module(
         "gate_up", map({d_model, {{.n_outputs = d_ff, .name = "gate"}, {.n_outputs = d_ff, .name = "up"}}}));
@@ -57,19 +88,9 @@ FeedForwardImpl::FeedForwardImpl(const FeedForwardOptions& options_) : options(o
 }
 
 torch::Tensor FeedForwardImpl::inner(const torch::Tensor& x) {
-  const auto activation = options.activation();
-  const bool is_swiglu = activation == Activation::swiglu;
-  if (gate_up) {
-    // SwiGLU takes both halves as one tensor and computes its gradient in place.
-    if (is_swiglu) return swiglu(gate_up(x));
-    const auto parts = gate_up->forward_parts(x);
-    return activate(activation, parts[0]) * parts[1];
-  }
-  if (gate) {
-    if (is_swiglu) return swiglu(gate(x), up(x));
-    return activate(activation, gate(x)) * up(x);
-  }
-  return activate(activation, up(x));
+  const auto& activation = *options.activation();
+  if (gate_up) return activation.gated_halves(gate_up(x));
+  return gate ? activation.gated(gate(x), up(x)) : activation(up(x));
 }
 
 torch::Tensor FeedForwardImpl::forward(const torch::Tensor& x) {
@@ -80,22 +101,20 @@ void FeedForwardImpl::pretty_print(std::ostream& stream) const {
   stream << Description("FeedForward")
                 .add("d_model", options.d_model())
                 .add("d_ff", options.d_ff())
-                .add("activation", options.activation())
+                .add("activation", options.activation()->name())
                 .add("dropout", options.dropout());
 }
 
 void count_feed_forward(CostAccount& account, std::string name, const FeedForwardOptions& options,
                         double n_tokens) {
   const int64_t d_model = options.d_model(), d_ff = options.d_ff();
-  const int64_t n_in = is_gated(options.activation()) ? 2 : 1;
-  // Inputs and outputs of the activation are kept, but SwiGLU's own backward pass does not need silu(gate).
-  const int64_t n_kept = options.activation() == Activation::swiglu ? 3 : 2 * n_in;
-  account.add(
-      {.name = std::move(name),
-       .kind = "feed-forward",
-       .shape = account.text("{} → {} → {}, {}", d_model, d_ff, d_model, name_of(options.activation())),
-       .flops = 2 * n_tokens * static_cast<double>((n_in + 1) * d_model * d_ff),
-       .activation_bytes = bytes_of(n_tokens, n_kept * d_ff + d_model)});
+  const auto& activation = *options.activation();
+  const int64_t n_in = activation.is_gated() ? 2 : 1;
+  account.add({.name = std::move(name),
+               .kind = "feed-forward",
+               .shape = account.text("{} → {} → {}, {}", d_model, d_ff, d_model, activation.name()),
+               .flops = 2 * n_tokens * static_cast<double>((n_in + 1) * d_model * d_ff),
+               .activation_bytes = bytes_of(n_tokens, activation.n_kept() * d_ff + d_model)});
 }
 
 }  // namespace zoo

@@ -4,6 +4,7 @@
 //   gated   W_down(act(W_gate x) ⊙ W_up x)          (Shazeer 2020: SwiGLU, GEGLU, ReGLU)
 
 #include <array>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -22,6 +23,32 @@ bool is_gated(Activation activation);
 /// The non-linearity itself; for a gated activation, the non-linearity of its gate.
 torch::Tensor activate(Activation activation, const torch::Tensor& x);
 
+/// The non-linearity of a feed-forward network. Programs add their own to activation_types()
+/// (models/config/layer_types.h).
+class ActivationFunction {
+ public:
+  virtual ~ActivationFunction() = default;
+  virtual std::string_view name() const = 0;
+  /// Whether it is that of a gate.
+  virtual bool is_gated() const { return false; }
+  /// The non-linearity itself; for a gated activation, that of its gate. x: any shape.
+  virtual torch::Tensor operator()(const torch::Tensor& x) const = 0;
+  /// act(gate) ⊙ up: (…, F) each.
+  virtual torch::Tensor gated(const torch::Tensor& gate, const torch::Tensor& up) const {
+    return (*this)(gate)*up;
+  }
+  /// The same of both in one tensor (…, 2F), the gate first.
+  virtual torch::Tensor gated_halves(const torch::Tensor& both) const {
+    const auto halves = both.chunk(2, -1);
+    return gated(halves[0], halves[1]);
+  }
+  /// The numbers that the backward pass needs, for each of the F of a token.
+  virtual int64_t n_kept() const { return is_gated() ? 4 : 2; }
+};
+
+/// The library's function.
+std::shared_ptr<const ActivationFunction> activation_function(Activation kind);
+
 /// Gate and up as two matrices, or stacked in one (2F, D).
 enum class GateProjection { separate, fused };
 constexpr auto config_names(GateProjection) { return std::to_array<std::string_view>({"separate", "fused"}); }
@@ -31,11 +58,15 @@ struct FeedForwardOptions {
   TORCH_ARG(int64_t, d_model);
   /// Inner width F.
   TORCH_ARG(int64_t, d_ff);
-  TORCH_ARG(Activation, activation) = Activation::relu;
+  TORCH_ARG(std::shared_ptr<const ActivationFunction>, activation) = activation_function(Activation::relu);
   TORCH_ARG(bool, bias) = true;
   /// Probability of dropping an inner activation.
   TORCH_ARG(double, dropout) = 0.0;
   TORCH_ARG(GateProjection, gate) = GateProjection::separate;
+
+ public:
+  /// The library's function of this name.
+  FeedForwardOptions& activation(Activation kind) { return activation(activation_function(kind)); }
 };
 
 class FeedForwardImpl : public Cloneable<FeedForwardImpl> {

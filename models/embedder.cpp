@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "layers/kernels/dropout.h"
 #include "layers/weights/description.h"
+#include "models/config/layer_types.h"
 
 namespace zoo {
 
@@ -18,16 +19,9 @@ TokenEmbedding make_token_embedding(const ModelConfig& config, int64_t vocab_siz
 }
 
 TokenEmbedderImpl::TokenEmbedderImpl(const ModelConfig& config, const TokenEmbedding& token)
-    : config_(config),
-      token_(token.ptr()),
-      sinusoids_([d_model = config.d_model, layout = config.sinusoid_layout](const torch::Tensor& positions) {
-        constexpr double base = 10000;
-        return sinusoidal_positions(positions, d_model, base, layout);
-      }) {
-  if (config.position == Position::learned) {
-    position_embedding =
-        register_module("position_embedding", make_table(config.position_rows(), config.d_model));
-  }
+    : config_(config), token_(token.ptr()) {
+  if (const auto& type = position_types().at(config.position); type.make_added)
+    position_embedding = register_module("position_embedding", type.make_added(config));
   if (config.n_segments > 0) {
     segment_embedding = register_module("segment_embedding", make_table(config.n_segments, config.d_model));
   }
@@ -39,29 +33,13 @@ TokenEmbedderImpl::TokenEmbedderImpl(const ModelConfig& config, const TokenEmbed
 void TokenEmbedderImpl::pretty_print(std::ostream& stream) const {
   stream << Description("TokenEmbedder")
                 .add("d_model", config_.d_model)
-                .add("position", config_.position)
+                .add("position", config_.position.type)
                 .add("dropout", config_.dropout);
 }
 
 void TokenEmbedderImpl::visit_weights(const WeightVisitor& visit) const {
-  for (const auto& table : {position_embedding, segment_embedding}) {
-    if (!table.is_empty()) visit({table->weight, 0, table->weight.size(0), WeightUse::table});
-  }
-}
-
-torch::Tensor TokenEmbedderImpl::absolute_positions(const PositionRange& range, torch::Device device) {
-  if (position_embedding) {
-    if (range.n_keys() > config_.max_positions) {
-      throw DataError(
-          fmt::format("a sequence of {} tokens is longer than model.max_positions, {}: shorten it",
-                      range.n_keys(), config_.max_positions));
-    }
-    const int64_t offset = config_.position_offset;
-    if (!range.differs_by_row())
-      return position_embedding->weight.narrow(0, offset + range.first(), range.count());
-    return position_embedding(range.ids(device) + offset);
-  }
-  return config_.position == Position::sinusoidal ? sinusoids_.rows(range, device) : torch::Tensor();
+  if (segment_embedding)
+    visit({segment_embedding->weight, 0, segment_embedding->weight.size(0), WeightUse::table});
 }
 
 torch::Tensor token_dropout_factors(const TokenInput& input, int64_t mask) {
@@ -81,8 +59,8 @@ torch::Tensor TokenEmbedderImpl::forward(const TokenInput& input) {
     x = x + (input.segments.defined() ? segment_embedding(input.segments)
                                       : segment_embedding->weight.select(0, 0));
   }
-  if (const auto positions = absolute_positions(input.range, input.ids.device()); positions.defined())
-    x = x + positions.to(x.scalar_type());
+  if (position_embedding)
+    x = x + position_embedding->forward(input.range, input.ids.device()).to(x.scalar_type());
   if (embedding_norm) x = embedding_norm(x);
   return dropout(x, is_training() ? config_.dropout : 0.0);
 }
@@ -103,8 +81,8 @@ void count_token_table(CostAccount& account, const std::string& name, const Mode
 
 void count_token_embedder(CostAccount& account, const std::string& name, const ModelConfig& config,
                           double n_tokens) {
-  if (config.position == Position::learned)
-    count_table(account, account.path(name, "position_embedding"), config.position_rows(), config.d_model);
+  if (const auto& type = position_types().at(config.position); type.make_added && type.count)
+    type.count(account, account.path(name, "position_embedding"), config);
   if (config.n_segments > 0)
     count_table(account, account.path(name, "segment_embedding"), config.n_segments, config.d_model);
   if (config.embedding_norm) {

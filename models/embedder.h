@@ -7,6 +7,7 @@
 #include <torch/types.h>
 
 #include "data/batch.h"
+#include "layers/attention/added_positions.h"
 #include "layers/attention/positions.h"
 #include "layers/weights/embedding.h"
 #include "layers/weights/norm.h"
@@ -55,16 +56,13 @@ class TokenEmbedderImpl : public Cloneable<TokenEmbedderImpl, EmbedderImpl>, pub
   auto arguments() const { return std::tie(config_, token_); }
   void pretty_print(std::ostream& stream) const override;
 
-  torch::nn::Embedding position_embedding{nullptr};  // (position_offset + max_positions, D)
-  torch::nn::Embedding segment_embedding{nullptr};   // (n_segments, D)
+  std::shared_ptr<AddedPositionsImpl> position_embedding;  // null: the vectors have no positions
+  torch::nn::Embedding segment_embedding{nullptr};         // (n_segments, D)
   Norm embedding_norm{nullptr};
 
  private:
-  torch::Tensor absolute_positions(const PositionRange& range, torch::Device device);
-
   ModelConfig config_;
   std::shared_ptr<TokenEmbeddingImpl> token_;  // not registered here: the model owns it
-  PositionTable sinusoids_;                    // (positions so far, D)
 };
 
 class TokenEmbedder : public torch::nn::ModuleHolder<TokenEmbedderImpl> {

@@ -6,6 +6,7 @@
 #include "layers/kernels/dropout.h"
 #include "layers/kernels/gelu.h"
 #include "layers/weights/description.h"
+#include "models/config/layer_types.h"
 #include "models/embedder.h"
 
 namespace zoo {
@@ -59,7 +60,7 @@ ModelHeadImpl::ModelHeadImpl(const ModelConfig& config, const ModelPurpose& purp
 }
 
 torch::Tensor ModelHeadImpl::prepare(const torch::Tensor& hidden) {
-  if (transform) return norm(activate(config_.activation, transform(hidden)));
+  if (transform) return norm((*activation_of(config_))(transform(hidden)));
   const auto pooled = pooler ? activate_pooled(config_.pooler_activation, pooler(hidden)) : hidden;
   return classifier ? dropout(pooled, is_training() ? config_.dropout : 0.0) : pooled;
 }

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/named_enum.h"
 #include "layers/weights/description.h"
+#include "models/config/layer_types.h"
 #include "models/embedder.h"
 #include "models/mixers/mixers.h"
 
@@ -103,7 +104,7 @@ class ObservedLayer {
 
 FeedForwardOptions feed_forward_options(const ModelConfig& config) {
   return FeedForwardOptions(config.d_model, config.feed_forward_width())
-      .activation(config.activation)
+      .activation(activation_of(config))
       .bias(config.ff_bias.value_or(config.bias))
       .dropout(config.activation_dropout)
       .gate(config.gate);
@@ -162,13 +163,9 @@ StackImpl::StackImpl(const ModelConfig& config, StackRole role)
   if (config.position == Position::rotary) rotary = register_module("rotary", Rotary(rotary_options(config)));
   if (config.position == Position::rotary && config.rotary.local_theta)
     local_rotary = register_module("local_rotary", Rotary(local_rotary_options(config)));
-  if (config.position == Position::alibi) alibi_slopes_ = alibi_slopes(config.n_heads);
-  if (config.position == Position::t5) {
+  if (const auto& type = position_types().at(config.position); type.make_bias) {
     const auto direction = role == StackRole::encoder ? Direction::bidirectional : Direction::causal;
-    position_bias = register_module("position_bias", T5Bias(T5BiasOptions(config.n_heads)
-                                                                .direction(direction)
-                                                                .n_buckets(config.relative_buckets)
-                                                                .max_distance(config.relative_max_distance)));
+    position_bias = register_module("position_bias", type.make_bias(config, direction));
   }
   torch::nn::ModuleList list;
   for (int64_t i = 0; i < n_layers_of(config, role); ++i)
@@ -191,7 +188,7 @@ void StackImpl::pretty_print(std::ostream& stream) const {
                 .add("role", role_)
                 .add("d_model", config_.d_model)
                 .add("n_layers", layers.size())
-                .add("position", config_.position);
+                .add("position", config_.position.type);
 }
 
 void StackImpl::begin(DecodingState& state, const torch::Tensor& memory, std::vector<int64_t> lengths,
@@ -203,13 +200,6 @@ void StackImpl::begin(DecodingState& state, const torch::Tensor& memory, std::ve
     if (memory.defined()) memories.push_back(layer->cross_attention->remember(memory, memory_positions));
   }
   if (memory.defined()) state.set_memories(std::move(memories), std::move(lengths));
-}
-
-torch::Tensor StackImpl::score_bias(const PositionRange& range, torch::Device device) {
-  if (position_bias) return position_bias(range);
-  if (!alibi_slopes_.defined()) return {};
-  if (alibi_slopes_.device() != device) alibi_slopes_ = alibi_slopes_.to(device);
-  return alibi_bias(alibi_slopes_, range);
 }
 
 /// Whether a layer has the angles of windows.
@@ -243,7 +233,7 @@ torch::Tensor StackImpl::forward(const StackInput& input) {
   context.self = {.mask = mask.shared(),
                   .range = &range,
                   .rotary = &table,
-                  .bias = score_bias(range, device),
+                  .bias = position_bias ? position_bias->at(range, device) : torch::Tensor(),
                   .query_positions = input.layer_positions,
                   .ids = input.ids,
                   .maps = input.self_maps};
@@ -301,9 +291,8 @@ void store_cache(torch::nn::Module& model, CacheFormat format) {
 
 void count_stack(CostAccount& account, const std::string& name, const ModelConfig& config, StackRole role,
                  const AttentionShape& shape) {
-  if (config.position == Position::t5)
-    count_table(account, account.path(name, "position_bias.buckets"), config.relative_buckets,
-                config.n_heads);
+  if (const auto& type = position_types().at(config.position); type.make_bias && type.count)
+    type.count(account, account.path(name, "position_bias"), config);
   for (int64_t i = 0; i < n_layers_of(config, role); ++i) {
     const auto layer = account.path(name, "layers", i);
     const MixerPlace place{.model = config, .role = role, .layer = i};

@@ -66,15 +66,14 @@ class StackImpl : public Cloneable<StackImpl> {
 
   std::vector<TransformerLayer> layers;
   Rotary rotary{nullptr};
-  Rotary local_rotary{nullptr};  // of the layers with a window, if they have another base
-  T5Bias position_bias{nullptr};
+  Rotary local_rotary{nullptr};                  // of the layers with a window, if they have another base
+  std::shared_ptr<ScoreBiasImpl> position_bias;  // null: scores depend on no distance
   Norm final_norm{nullptr};
 
  protected:
   void take_settings(const torch::nn::Module& from) override;
 
  private:
-  torch::Tensor score_bias(const PositionRange& range, torch::Device device);
   torch::Tensor normalised(const torch::Tensor& x);
 
   bool is_local(int64_t layer) const;
@@ -85,7 +84,6 @@ class StackImpl : public Cloneable<StackImpl> {
   StackRole role_;
   ActivationCheckpointing checkpointing_ = ActivationCheckpointing::none;
   CacheFormat cache_format_ = CacheFormat::fp32;
-  torch::Tensor alibi_slopes_;             // (H)
   std::shared_ptr<SharedModules> shared_;  // of the mixers
   ActivationObserver* observer_ = nullptr;
   StackSide side_ = StackSide::only;

@@ -29,7 +29,8 @@ Complain within(std::string_view part, const Complain& complain) {
 void validate_best_by(const Experiment& c, const TaskType& type, const Complain& complain) {
   const auto& metric = c.training.best_by;
   if (metric == "loss" || c.training.keeps_last() ||
-      std::ranges::find(type.best_by, metric, &Metric::key) != type.best_by.end())
+      std::ranges::find(type.best_by, metric, &Metric::key) != type.best_by.end() ||
+      std::ranges::find(c.training.metrics, metric, &Selection::type) != c.training.metrics.end())
     return;
   auto names = type.metric_names();
   if (problem_of(c) == Problem::single_label) {

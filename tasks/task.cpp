@@ -8,8 +8,10 @@
 #include "models/families/families.h"
 #include "models/lora.h"
 #include "tasks/evaluation.h"
+#include "tasks/examples.h"
 #include "tasks/label_loss.h"
 #include "tasks/library_tasks.h"
+#include "tasks/metric_types.h"
 #include "tasks/problem.h"
 #include "tasks/token_cross_entropy.h"
 #include "text/corpus.h"
@@ -79,6 +81,30 @@ std::shared_ptr<const Objective> Task::own_objective(const ObjectiveContext& con
 }
 
 Metrics Task::evaluate(Model& model, Split split, const EvaluationOptions& options) {
+  const auto& selected = experiment_.training.metrics;
+  if (selected.empty()) return measure(model, split, options);
+  if (options.n_processes() > 1)
+    throw UsageError("training.metrics are measured by one process: leave them out, or train with one");
+  std::vector<ExampleScore> own;
+  auto wanted = options;
+  wanted.processes = nullptr;
+  if (!wanted.examples) wanted.examples = &own;
+  auto metrics = measure(model, split, wanted);
+  if (wanted.examples->empty()) {
+    throw UsageError(fmt::format("the task {} has no scores of single examples, which training.metrics need",
+                                 experiment_.task.type));
+  }
+  for (const auto& selection : selected) {
+    const auto& type = metric_types().at(selection);
+    if (!metrics.emplace(type.name, type.measure(selection, *wanted.examples)).second) {
+      throw UsageError(
+          fmt::format("training.metrics: the task {} measures {} itself", experiment_.task.type, type.name));
+    }
+  }
+  return metrics;
+}
+
+Metrics Task::measure(Model& model, Split split, const EvaluationOptions& options) {
   const auto mean = mean_of_objective(model, *objective(), batches(split), options);
   return {{"loss", mean.loss()}, {"targets", static_cast<double>(mean.targets)}};
 }
@@ -109,7 +135,9 @@ std::vector<std::string> TaskType::metric_names() const {
 
 Better TaskType::better(std::string_view key) const {
   const auto found = std::ranges::find(best_by, key, &Metric::key);
-  return found == best_by.end() ? Better::lower : found->better;
+  if (found != best_by.end()) return found->better;
+  const auto* const type = metric_types().find(key);
+  return type ? type->better : Better::lower;
 }
 
 const TaskType& task_type(const Experiment& experiment) { return task_types().at(experiment.task); }

@@ -66,9 +66,9 @@ class Task {
   const torch::Tensor& mean_target() const { return mean_target_; }
 
   /// Scores `model` on a split without dropout. The result always has `loss`; a task adds its own metrics,
-  /// such as `perplexity`, `bits_per_byte`, `accuracy`. By default the result is `loss`, the mean of the
-  /// objective over the targets, and `targets`, their number.
-  virtual Metrics evaluate(Model& model, Split split, const EvaluationOptions& options = {});
+  /// such as `perplexity`, `bits_per_byte`, `accuracy`, and training.metrics theirs. Throws UsageError if
+  /// training.metrics need what the task does not say, or several processes share the evaluation.
+  Metrics evaluate(Model& model, Split split, const EvaluationOptions& options = {});
 
   /// The outputs of `model` for some of the validation data, or for `inputs` if there are any: texts to
   /// continue, to answer, to classify, or with <mask> to fill. The same model gives the same samples. By
@@ -91,6 +91,9 @@ class Task {
 
  protected:
   virtual std::unique_ptr<BatchSource> open(Split split) = 0;
+  /// evaluate() without training.metrics. By default the result is `loss`, the mean of the objective over the
+  /// targets, and `targets`, their number.
+  virtual Metrics measure(Model& model, Split split, const EvaluationOptions& options);
   /// The task's default objective: the cross-entropy of the batches' targets, or what the task's problem
   /// needs (LabelLoss), unless the task overrides this.
   virtual std::shared_ptr<const Objective> own_objective(const ObjectiveContext& context) const;

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "tasks/metric_types.h"
 #include "tasks/objective.h"
+#include "tasks/training_observer.h"
 
 namespace zoo {
 namespace {
@@ -11,73 +13,6 @@ namespace {
 Limits row_limits() { return Limits::between(1, 1 << 20); }
 
 }  // namespace
-
-void describe(ConfigVisitor& v, AdafactorConfig& c) {
-  v.field("beta2_decay", c.beta2_decay,
-          "In each step the means of squared gradients keep the fraction 1 - step^beta2_decay.",
-          {.min = -10, .max = 0});
-  v.field("clip_threshold", c.clip_threshold,
-          "Largest root mean square of a step, before the learning rate; larger steps are scaled down.",
-          Limits::at_least(1));
-  v.field("min_rms", c.min_rms,
-          "Steps are relative to the root mean square of the parameter, or to this value if it is larger.",
-          Limits::at_least(0));
-}
-
-void describe(ConfigVisitor& v, MuonConfig& c) {
-  v.field("momentum", c.momentum, "Fraction of the mean of gradients that is kept from step to step.",
-          {.min = 0, .max = 0.9999});
-  v.field("nesterov", c.nesterov, "Nesterov momentum: mix the mean with the gradient once more.");
-  v.field(
-      "lr_scale", c.lr_scale,
-      "Factor on lr for a matrix with A rows and B columns. original: the square root of max(1, A/B); "
-      "match_rms_adamw: 0.2 times the square root of max(A, B), which suits AdamW's lr and weight_decay.");
-  v.field("newton_schulz_steps", c.newton_schulz_steps, "Iterations that make a step orthogonal.",
-          Limits::between(1, 99));
-  v.field("precision", c.precision,
-          "Number format of these iterations; use fp32 where 16-bit products are slow.");
-  v.field("adamw_lr", c.adamw_lr,
-          "Peak learning rate of the parameters that AdamW trains: all except the matrices of hidden layers "
-          "(embeddings, output projection, norms, biases); default lr.",
-          Limits::positive());
-}
-
-void describe(ConfigVisitor& v, OptimizerConfig& c) {
-  v.field(
-      "type", c.type,
-      "adamw: decoupled weight decay; adam, sgd: weight decay added to the gradient (L2); adafactor: little "
-      "memory, lr relative to the size of the weights; lion: steps by the sign of the momentum, lr about a "
-      "tenth of AdamW's; muon: orthogonal steps for the matrices and convolutions of hidden layers, AdamW "
-      "for all others.");
-  v.field("lr", c.lr, "Peak learning rate; with the noam schedule a factor in its formula.",
-          Limits::positive());
-  v.field("betas", c.betas,
-          "adamw, adam, and AdamW within muon: decay rates of the means of gradients and of their squares; "
-          "lion: of the momentum within a step and from step to step (the paper has [0.9, 0.99]).");
-  v.field("eps", c.eps, "adamw, adam, and AdamW within muon: added to the root of the mean square.",
-          Limits::positive());
-  v.field("weight_decay", c.weight_decay, "How strongly weights are pulled towards zero.",
-          Limits::at_least(0));
-  v.field(
-      "decayed", c.decayed,
-      "Which parameters decay. matrices: all tensors with two or more dimensions; "
-      "matrices_without_embeddings: these except embedding tables, also tied ones; all: norms and biases, "
-      "too.");
-  v.field("momentum", c.momentum, "sgd: fraction of the last step that is repeated.",
-          {.min = 0, .max = 0.9999});
-  v.field("adafactor", c.adafactor, "Keys for adafactor only.");
-  v.field("muon", c.muon, "Keys for muon only.");
-}
-
-void describe(ConfigVisitor& v, ParameterGroupConfig& c) {
-  v.field("pattern", c.pattern, "Names of parameters, in which * stands for any characters, also for dots.");
-  v.field("lr_factor", c.lr_factor, "Factor on the scheduled learning rate.",
-          {.min = 0, .max = 1e6, .min_excluded = true});
-  v.field(
-      "weight_decay", c.weight_decay,
-      "Weight decay of all these parameters; default: as optimizer.weight_decay and optimizer.decayed say.",
-      Limits::at_least(0));
-}
 
 void describe(ConfigVisitor& v, LoraConfig& c) {
   v.field("rank", c.rank, "Rank of the adapters.", Limits::between(1, 65536));
@@ -90,18 +25,6 @@ void describe(ConfigVisitor& v, LoraConfig& c) {
   v.field("trained", c.trained,
           "Patterns of other parameters that are trained, too. Default: the head of a classifier (head.*); "
           "nothing for models that predict tokens.");
-}
-
-void describe(ConfigVisitor& v, ScheduleConfig& c) {
-  v.field("type", c.type, "The learning rate as a function of the step.");
-  v.field("warmup_steps", c.warmup_steps, "Steps in which the learning rate rises to its peak.",
-          Limits::at_least(0));
-  v.field("decay_steps", c.decay_steps,
-          "cosine, linear: step at which the minimum is reached, default training.steps; "
-          "warmup_stable_decay: number of last steps with decay, default a tenth of training.steps.",
-          Limits::at_least(1));
-  v.field("min_lr_ratio", c.min_lr_ratio, "cosine, linear, warmup_stable_decay: final learning rate / peak.",
-          Limits::between(0, 1));
 }
 
 void describe(ConfigVisitor& v, ParallelConfig& c) {
@@ -192,6 +115,11 @@ void describe(ConfigVisitor& v, TrainingConfig& c) {
       "evaluation then also "
       "translates the validation data with the options of generation), or a metric of another task. `last` "
       "keeps the weights of the last evaluation.");
+  v.selections("metrics", c.metrics, metric_types(),
+               "Metrics of the single examples of an evaluation, besides those of the task. One process.",
+               ListSize::any);
+  v.selections("observers", c.observers, training_observer_types(),
+               "Numbers about the training for metrics.jsonl, besides the usual ones.", ListSize::any);
   v.field("checkpoint_every", c.checkpoint_every, "Steps from one checkpoint to the next.",
           Limits::at_least(1));
   v.field("keep_checkpoints", c.keep_checkpoints, "How many of the newest checkpoints are kept.",
@@ -266,47 +194,10 @@ void validate(const TrainingConfig& c, const Complain& complain) {
              "needs steps of one shape, but batch_size: auto changes the shape: leave one of them out");
   if (c.cuda_graphs && c.activation_checkpointing != ActivationCheckpointing::none)
     complain("cuda_graphs", "cannot record activation_checkpointing: leave one of them out");
-  const auto& betas = c.optimizer.betas;
-  if (betas.size() != 2)
-    complain("optimizer.betas", fmt::format("must be two numbers, not {}", betas.size()));
-  for (const double beta : betas) {
-    if (!(beta >= 0 && beta < 1))
-      complain("optimizer.betas", fmt::format("must be >= 0 and < 1, not {}", beta));
-  }
+  validate(c.optimizer, complain_under("optimizer", complain));
   validate_names(c, complain);
-  const auto type = c.optimizer.type;
-  if (c.optimizer.momentum > 0 && type != OptimizerKind::sgd) {
-    const std::string_view instead = type == OptimizerKind::muon        ? "muon.momentum"
-                                     : type == OptimizerKind::adafactor ? "no momentum"
-                                                                        : "betas";
-    complain("optimizer.momentum", fmt::format("is for sgd; {} has {}", name_of(type), instead));
-  }
-  if (type != OptimizerKind::adafactor && c.optimizer.adafactor != AdafactorConfig()) {
-    complain("optimizer.adafactor", fmt::format("has no meaning for {}", name_of(type)));
-  }
-  if (type != OptimizerKind::muon && c.optimizer.muon != MuonConfig()) {
-    complain("optimizer.muon", fmt::format("has no meaning for {}", name_of(type)));
-  }
-  const auto& schedule = c.schedule;
-  const bool decays = schedule.type == ScheduleKind::cosine || schedule.type == ScheduleKind::linear ||
-                      schedule.type == ScheduleKind::warmup_stable_decay;
-  if (schedule.decay_steps && !decays) {
-    complain("schedule.decay_steps", fmt::format("has no meaning for {}", name_of(schedule.type)));
-  }
-  if (schedule.type == ScheduleKind::noam && schedule.warmup_steps < 1) {
-    complain("schedule.warmup_steps", "must be at least 1 for noam, whose formula divides by it");
-  }
-  if (schedule.type == ScheduleKind::warmup_stable_decay && !c.epochs) {
-    const int64_t decay = schedule.decay_steps.value_or(0);
-    if (schedule.warmup_steps + decay > c.steps) {
-      complain("schedule.decay_steps",
-               fmt::format("{} and {} steps of warm-up are more than the {} steps of training", decay,
-                           schedule.warmup_steps, c.steps));
-    }
-  } else if (schedule.decay_steps && *schedule.decay_steps < schedule.warmup_steps) {
-    complain("schedule.decay_steps", fmt::format("{} lies within the {} steps of warm-up",
-                                                 *schedule.decay_steps, schedule.warmup_steps));
-  }
+  validate(c.schedule, c.epochs ? std::nullopt : std::optional(c.steps),
+           complain_under("schedule", complain));
   const int64_t checkpoints = (c.steps + c.checkpoint_every - 1) / c.checkpoint_every;
   if (c.keeps_last() && c.patience)
     complain("best_by",

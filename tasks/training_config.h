@@ -13,88 +13,12 @@
 #include "layers/activation_checkpointing.h"
 #include "models/lora.h"
 #include "models/precision.h"
+#include "optimizers/optimizer_config.h"
+#include "optimizers/schedules.h"
 
 namespace zoo {
 
-enum class OptimizerKind { adamw, adam, sgd, adafactor, lion, muon };
-constexpr auto config_names(OptimizerKind) {
-  return std::to_array<std::string_view>({"adamw", "adam", "sgd", "adafactor", "lion", "muon"});
-}
-
-/// The parameters that weight decay pulls towards zero. Matrices are all tensors with two or more dimensions.
-enum class DecayedParameters { matrices, matrices_without_embeddings, all };
-constexpr auto config_names(DecayedParameters) {
-  return std::to_array<std::string_view>({"matrices", "matrices_without_embeddings", "all"});
-}
-
-struct AdafactorConfig {
-  double beta2_decay = -0.8;    // β2 = 1 - step^beta2_decay
-  double clip_threshold = 1.0;  // largest root mean square of a step, before the learning rate
-  double min_rms = 1e-3;        // steps are relative to a parameter's root mean square, but at least to this
-  bool operator==(const AdafactorConfig&) const = default;
-};
-void describe(ConfigVisitor& v, AdafactorConfig& c);
-
-/// Factor on Muon's learning rate for an (A, B) matrix: original is √max(1, A/B) (Jordan 2024);
-/// match_rms_adamw is 0.2·√max(A, B), which makes steps as long as AdamW's (Liu et al. 2025).
-enum class MuonLrScale { original, match_rms_adamw };
-constexpr auto config_names(MuonLrScale) {
-  return std::to_array<std::string_view>({"original", "match_rms_adamw"});
-}
-
-enum class MuonPrecision { bf16, fp32 };
-constexpr auto config_names(MuonPrecision) { return std::to_array<std::string_view>({"bf16", "fp32"}); }
-
-struct MuonConfig {
-  double momentum = 0.95;
-  bool nesterov = true;
-  MuonLrScale lr_scale = MuonLrScale::original;
-  int64_t newton_schulz_steps = 5;
-  MuonPrecision precision = MuonPrecision::bf16;  // of the Newton–Schulz iterations
-  std::optional<double> adamw_lr;                 // for the parameters that AdamW updates; default lr
-  bool operator==(const MuonConfig&) const = default;
-};
-void describe(ConfigVisitor& v, MuonConfig& c);
-
-struct OptimizerConfig {
-  OptimizerKind type = OptimizerKind::adamw;
-  double lr = 1e-3;                         // peak learning rate (noam: factor in the formula)
-  std::vector<double> betas = {0.9, 0.98};  // adam, adamw, lion; muon: for its AdamW
-  double eps = 1e-8;                        // adam, adamw; muon: for its AdamW
-  double weight_decay = 0.01;
-  DecayedParameters decayed = DecayedParameters::matrices;
-  double momentum = 0.0;  // sgd
-  AdafactorConfig adafactor = {};
-  MuonConfig muon = {};
-};
-void describe(ConfigVisitor& v, OptimizerConfig& c);
-
-/// Parameters with a learning rate or a weight decay of their own.
-struct ParameterGroupConfig {
-  std::string pattern;                 // of their names, see matches_pattern()
-  double lr_factor = 1;                // on the scheduled learning rate
-  std::optional<double> weight_decay;  // default: optimizer.weight_decay for those in optimizer.decayed
-};
-void describe(ConfigVisitor& v, ParameterGroupConfig& c);
-
 void describe(ConfigVisitor& v, LoraConfig& c);
-
-/// The learning rate as a function of the step, see training/schedule.h.
-enum class ScheduleKind { constant, linear, cosine, warmup_stable_decay, noam, inverse_sqrt };
-constexpr auto config_names(ScheduleKind) {
-  return std::to_array<std::string_view>(
-      {"constant", "linear", "cosine", "warmup_stable_decay", "noam", "inverse_sqrt"});
-}
-
-struct ScheduleConfig {
-  ScheduleKind type = ScheduleKind::cosine;
-  int64_t warmup_steps = 0;
-  /// cosine, linear: the step at which the decay ends, default training.steps; warmup_stable_decay: the
-  /// length of the decay.
-  std::optional<int64_t> decay_steps;
-  double min_lr_ratio = 0.0;  // final lr / peak lr
-};
-void describe(ConfigVisitor& v, ScheduleConfig& c);
 
 /// For several processes that train one model, see parallel/.
 struct ParallelConfig {
@@ -134,6 +58,8 @@ struct TrainingConfig {
   /// The metric on the validation data that selects the run's weights. `last` keeps those of the newest
   /// evaluation instead, whatever its metrics are.
   std::string best_by = "loss";
+  std::vector<Selection> metrics = {};    // of metric_types(), besides those of the task
+  std::vector<Selection> observers = {};  // of training_observer_types()
   int64_t checkpoint_every = 500;
   int64_t keep_checkpoints = 2;
   std::optional<double> ema_decay;  // for a moving average of the weights, which is then evaluated and kept
@@ -143,6 +69,15 @@ struct TrainingConfig {
 
   /// Sequences in a batch, which may go through the model in several parts.
   int64_t sequences() const { return batch_size.value.value_or(effective_batch_size.value_or(1)); }
+  /// The learning rate of step `step` from 0. `time_used`: the used fraction of max_seconds.
+  double learning_rate(int64_t d_model, int64_t step, double time_used = 0) const {
+    return zoo::learning_rate({.config = schedule,
+                               .peak = optimizer.lr,
+                               .step = step,
+                               .steps = steps,
+                               .d_model = d_model,
+                               .time_used = time_used});
+  }
   bool keeps_last() const { return best_by == "last"; }
   /// The metric that is reported for the kept weights. It is best_by, or the loss if best_by is `last`.
   std::string kept_metric() const { return keeps_last() ? "loss" : best_by; }

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "layers/kernels/tensor_lists.h"
 #include "models/name_patterns.h"
-#include "training/optimizers/parameters.h"
+#include "optimizers/parameters.h"
 
 namespace zoo {
 

@@ -14,13 +14,13 @@
 #include "checkpoints/weight_average.h"
 #include "models/model.h"
 #include "models/precision.h"
+#include "optimizers/optimizer.h"
+#include "optimizers/shards.h"
 #include "parallel/process_group.h"
 #include "tasks/experiment.h"
 #include "tasks/task.h"
 #include "training/gradient_accumulator.h"
 #include "training/micro_batch_size.h"
-#include "training/optimizers/optimizer.h"
-#include "training/optimizers/shards.h"
 #include "training/step_graph.h"
 
 namespace zoo {

@@ -68,6 +68,7 @@ void log_step(TrainingRun& run, const StepResult& step) {
   }
   add_loads(run.learner->model(), row);
   std::erase_if(row, [](const auto& entry) { return !std::isfinite(entry.second); });
+  row.merge(run.observed);
   run.record(row);
   run.status =
       fmt::format("loss {:.4f}  {}  {:.1f} ms/step", loss, rate_text(rate, task_type(run.experiment).unit),

@@ -23,6 +23,8 @@ void save(TrainingRun& run) {
                     {.newest = std::max(run.config().keep_checkpoints, run.config().average_last.value_or(0)),
                      .every = run.config().checkpoint_every});
     run.directory->committed();
+    for (const auto& observer : run.observers)
+      observer->after_checkpoint(run.learner->model(), run.state.step, run.dir);
   });
 }
 

@@ -13,7 +13,6 @@
 #include "models/families/model_cost.h"
 #include "training/failure.h"
 #include "training/open_run.h"
-#include "training/schedule.h"
 
 namespace zoo {
 namespace {
@@ -66,7 +65,7 @@ StepResult step(TrainingRun& run) {
   auto& state = run.state;
   auto& learner = *run.learner;
   state.finished = false;
-  const double lr = learning_rate(run.config(), run.experiment.model.d_model, state.step, run.time_used);
+  const double lr = run.config().learning_rate(run.experiment.model.d_model, state.step, run.time_used);
   const auto batches = read_batches(run);
   const RandomScope random({seed_step(run)});
   const auto gradients = learner.differentiate(batches, state.loss_scale.value);
@@ -79,6 +78,10 @@ StepResult step(TrainingRun& run) {
     check_finite(run, losses, gradients.norm, batches.positions());
     learner.step(lr);
     if (learner.precision() == Precision::fp16) state.loss_scale.update(Overflow::no);
+  }
+  run.observed.clear();
+  if (const int64_t n = state.step + 1; n % run.config().log_every == 0 || n == run.config().steps) {
+    for (const auto& observer : run.observers) run.observed.merge(observer->after_step(learner.model(), n));
   }
   learner.forget_gradients();
   state.peak_memory_bytes = std::max(state.peak_memory_bytes, run.memory.peak());

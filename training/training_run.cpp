@@ -33,6 +33,11 @@ TrainingRun::TrainingRun(const Experiment& wanted, const TrainOptions& how)
   pin_paths(experiment);
   use_threads(config().threads, options.place);
   flush_denormals();
+  if (!processes.is_alone() && !config().metrics.empty())
+    throw ConfigError("training.metrics are measured by one process: leave them out, or train with one");
+  if (!is_first()) return;
+  for (const auto& selection : config().observers)
+    observers.push_back(training_observer_types().at(selection).make(selection));
 }
 
 void TrainingRun::first_before_others(const std::function<void()>& work) {

@@ -19,6 +19,7 @@
 #include "parallel/process_group.h"
 #include "tasks/experiment.h"
 #include "tasks/task.h"
+#include "tasks/training_observer.h"
 #include "training/learner.h"
 #include "training/trainer.h"
 
@@ -72,6 +73,8 @@ struct TrainingRun {
   std::unique_ptr<Task> task;
   std::unique_ptr<Learner> learner;
   std::unique_ptr<MetricsLog> metrics;
+  std::vector<std::unique_ptr<TrainingObserver>> observers;  // none in all processes but the first
+  Metrics observed;                                          // of the last step that is logged
   TrainingState state;
   std::string base;  // with adapters: the hash of RUN/base.safetensors, in the first process
 

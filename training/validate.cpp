@@ -68,6 +68,11 @@ void evaluate(TrainingRun& run) {
   if (run.is_first()) {
     Metrics row = prefixed("valid_", metrics);
     row.emplace("flops", run.state.flops);
+    for (const auto& observer : run.observers) {
+      for (const auto& [name, value] : observer->after_evaluation(run.learner->model(), metrics)) {
+        if (std::isfinite(value)) row.emplace(name, value);
+      }
+    }
     run.record(row);
     run.state.sample_bytes += run.directory->append_sample(
         fmt::format("=== step {}, validation loss {:.4f}\n{}\n", run.state.step, metrics.at("loss"),

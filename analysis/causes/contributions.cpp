@@ -12,6 +12,7 @@
 #include "analysis/causes/recorder.h"
 #include "base/error.h"
 #include "layers/attention/qkv_projections.h"
+#include "models/config/layer_types.h"
 #include "models/heads.h"
 #include "models/inference_scope.h"
 
@@ -190,10 +191,9 @@ void Attribution::read_head() {
   const auto before = parts_.sum();
   const auto& config = std::get<0>(head_->arguments());
   // A pooler ends in its activation; the head of a masked language model has a norm behind it.
-  const auto after =
-      head_->transform
-          ? activate(config.activation, before.to(features_.scalar_type()).to(features_.device()))
-          : head_->prepare(hidden.to(features_.scalar_type()).to(features_.device()));
+  const auto after = head_->transform
+                         ? (*activation_of(config))(before.to(features_.scalar_type()).to(features_.device()))
+                         : head_->prepare(hidden.to(features_.scalar_type()).to(features_.device()));
   const auto factor = (after.to(torch::kCPU, torch::kDouble) / before).nan_to_num(0, 0, 0);
   parts_.transform([&](const torch::Tensor& x) { return x * factor; });
   if (head_->transform) normalise(parts_, *head_->norm);

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
 #include <torch/types.h>
 #include <torch/utils.h>
+
+#include "base/error.h"
 
 namespace zoo {
 namespace {
@@ -31,26 +34,13 @@ void Parts::transform(const std::function<torch::Tensor(const torch::Tensor&)>& 
 }
 
 FrozenNorm::FrozenNorm(const NormImpl& norm, const torch::Tensor& whole)
-    : centred_(norm.options.kind() == NormKind::layer_norm ||
-               norm.options.kind() == NormKind::layer_norm_annotated),
+    : centred_(norm.options.formula()->is_centred()),
       gain_(numbers(norm.weight) + (norm.options.unit_offset() ? 1.0 : 0.0)),
+      scale_(norm.options.formula()->divisor(numbers(whole), norm.options.eps())),
       bias_(norm.bias.defined() ? numbers(norm.bias) : torch::Tensor()) {
-  const auto x = numbers(whole);
-  const double eps = norm.options.eps();
-  switch (norm.options.kind()) {
-    case NormKind::layer_norm:
-      scale_ = (x.var(-1, /*unbiased=*/false, /*keepdim=*/true) + eps).sqrt();
-      break;
-    case NormKind::layer_norm_annotated:
-      scale_ = x.std(-1, /*unbiased=*/true, /*keepdim=*/true) + eps;
-      break;
-    case NormKind::rms_norm:
-      scale_ = (x.square().mean(-1, /*keepdim=*/true) + eps).sqrt();
-      break;
-    case NormKind::rms_norm_outside:
-      scale_ = x.square().mean(-1, /*keepdim=*/true).sqrt() + eps;
-      break;
-  }
+  if (!scale_.defined())
+    throw UsageError(fmt::format("a logit cannot be divided among parts: the norm {} is no division",
+                                 norm.options.formula()->name()));
 }
 
 torch::Tensor FrozenNorm::operator()(const torch::Tensor& part) const {

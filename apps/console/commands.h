@@ -26,6 +26,7 @@ void add_inspect(CLI::App& app);
 void add_bench(CLI::App& app);
 void add_attention(CLI::App& app);
 void add_lens(CLI::App& app);
+void add_probe(CLI::App& app, int& exit_code);
 void add_heads(CLI::App& app);
 void add_ablate(CLI::App& app);
 void add_patch(CLI::App& app);

@@ -92,6 +92,7 @@ constexpr auto kExamples = std::to_array<Example>({
      "zoo compare runs/a runs/b                     finished runs, side by side"},
     {"inspect", "zoo inspect gpt2 --set model.n_layers=6"},
     {"runs", "zoo runs                                      those in runs/, the newest first"},
+    {"probe", "zoo probe attention=delta                         what holds for it, and its cost"},
     {"verify", "zoo verify docs/studies/heads.json            its first training"},
     {"bench", "zoo bench runs/text --seconds 2"},
     {"attention", "zoo attention runs/text --text \"the sun and the moon\" --out page.html"},

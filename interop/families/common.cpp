@@ -86,10 +86,14 @@ Activation read_gated_activation(ForeignConfig& from, std::string_view key, cons
   return *find_activation(from, key, default_name).gated;
 }
 
-std::string foreign_name(Activation activation) {
+std::string foreign_name(const KindSelection<Activation>& activation) {
   const auto* const found = std::ranges::find_if(kActivations, [&](const NamedActivation& named) {
-    return named.plain == activation || named.gated == activation;
+    return activation == named.plain || (named.gated && activation == *named.gated);
   });
+  if (found == kActivations.end()) {
+    throw UsageError(fmt::format(
+        "model.activation {} is a type of this program: no family of transformers has it", activation.type));
+  }
   return std::string(found->name);
 }
 

@@ -26,7 +26,7 @@ Activation read_activation(ForeignConfig& from, std::string_view key, const std:
 /// The same for a gated feed-forward network, of which the key names the activation of the gate.
 Activation read_gated_activation(ForeignConfig& from, std::string_view key, const std::string& default_name);
 /// The name that transformers has for an activation, or for the one of a gate.
-std::string foreign_name(Activation activation);
+std::string foreign_name(const KindSelection<Activation>& activation);
 
 /// rope_theta and rope_scaling, or rope_parameters, as transformers 5 says the same.
 void read_rotary(ForeignConfig& from, double default_theta, ModelConfig& to);

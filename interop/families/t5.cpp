@@ -7,6 +7,7 @@
 
 #include "interop/families/common.h"
 #include "interop/families/families.h"
+#include "models/config/layer_types.h"
 
 namespace zoo {
 namespace {
@@ -63,7 +64,7 @@ void write_t5(const Experiment& from, nlohmann::json& to) {
   to["relative_attention_max_distance"] = model.relative_max_distance;
   to["layer_norm_epsilon"] = model.norm_eps;
   to["dropout_rate"] = model.dropout;
-  to["feed_forward_proj"] = is_gated(model.activation) ? "gated-gelu" : "relu";
+  to["feed_forward_proj"] = activation_of(model)->is_gated() ? "gated-gelu" : "relu";
   to["is_encoder_decoder"] = true;
   to.erase("scale_decoder_outputs");
   if (model.output_scale.has_value() != model.tie_embeddings)
@@ -88,7 +89,7 @@ TensorRules t5_rules(const Experiment& experiment) {
     attention("self_attention", "0", "SelfAttention");
     if (reads_memory) attention("cross_attention", "1", "EncDecAttention");
     const std::string dense = theirs + (reads_memory ? "2" : "1") + ".DenseReluDense.";
-    if (is_gated(model.activation)) {
+    if (activation_of(model)->is_gated()) {
       rules.module(ours + "feed_forward.gate", dense + "wi_0");
       rules.module(ours + "feed_forward.up", dense + "wi_1");
     } else {

@@ -290,7 +290,8 @@ void ConfigReader::select(const FieldInfo& field, const TypeList& types, std::ve
     values.resize(1);
     return read_selection(path_of(field), *node, types, values.front());
   }
-  if (node->items.empty()) fail(field, *node, "one type or a list that is not empty");
+  if (node->items.empty() && field.list_size == ListSize::at_least_one)
+    fail(field, *node, "one type or a list that is not empty");
   values.clear();
   for (size_t i = 0; i < node->items.size(); ++i) {
     values.emplace_back();

@@ -57,6 +57,9 @@ struct Elsewhere {
   OptionUse use = OptionUse::always;
 };
 
+/// How many types a list of them may have.
+enum class ListSize { at_least_one, any };
+
 /// One key: its name within its group, its meaning, its range, its names elsewhere.
 struct FieldInfo {
   std::string_view key;
@@ -64,6 +67,7 @@ struct FieldInfo {
   Limits limits = {};
   Elsewhere elsewhere = {};
   std::span<const std::string_view> owners = {};  // ConfigVisitor::only_for()
+  ListSize list_size = ListSize::at_least_one;    // of selections()
 
   /// The key's name in a request or a file; empty: it has none there.
   std::string_view name_in(std::string_view Elsewhere::* place) const {
@@ -129,10 +133,10 @@ class ConfigVisitor {
     keys();
     owners_ = outer;
   }
-  /// The same for a key that selects one type or a list of at least one.
+  /// The same for a key that selects one type or a list of them.
   void selections(std::string_view key, std::vector<Selection>& values, const TypeList& types,
-                  std::string_view doc) {
-    const FieldInfo info{.key = key, .doc = doc, .owners = owners_};
+                  std::string_view doc, ListSize list_size = ListSize::at_least_one) {
+    const FieldInfo info{.key = key, .doc = doc, .owners = owners_, .list_size = list_size};
     if (wants(info)) select(info, types, values);
   }
 

@@ -1,6 +1,7 @@
 #pragma once
 // Registries of types that a configuration can name and a program can extend: tasks, objectives, model
-// families, mixers. A type has a name and its own keys. A file selects a type of a registry by
+// families, mixers, norms, activations, positions, optimisers, schedules, rules of tokens, metrics,
+// observers. A type has a name and its own keys. A file selects a type of a registry by
 //
 //     attention: full                           or, with the type's keys,
 //     attention: {type: window, size: 256}
@@ -8,9 +9,11 @@
 // On its first use, a registry receives the types of the library. Programs add() types before the first
 // configuration is read. After that, registries do not change.
 
+#include <algorithm>
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +22,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "base/named_enum.h"
 #include "io/config/describe.h"
 
 namespace zoo {
@@ -60,6 +64,20 @@ struct Selection {
     return dynamic_cast<const OptionsOf<Struct>&>(*options).value;
   }
   bool operator==(std::string_view name) const { return type == name; }
+};
+
+/// A selection among the values of an enumeration, which the library has, and types that programs add.
+template <NamedEnum Kind>
+struct KindSelection : Selection {
+  KindSelection(Kind library_kind) : Selection(std::string(name_of(library_kind))) {}
+  KindSelection(Selection selection) : Selection(std::move(selection)) {}
+  /// Nothing: an added type.
+  std::optional<Kind> kind() const {
+    const auto names = config_names(Kind());
+    const auto found = std::find(names.begin(), names.end(), type);
+    return found == names.end() ? std::nullopt : std::optional(static_cast<Kind>(found - names.begin()));
+  }
+  bool operator==(Kind other) const { return type == name_of(other); }
 };
 
 /// The text of a selection in a configuration: NAME, or {type: NAME, key: value, …} if the type has keys.

@@ -37,6 +37,15 @@ torch::Tensor alibi_bias(const torch::Tensor& slopes, const PositionRange& range
   return -(slopes.view({1, -1, 1, 1}) * (distance.dim() == 3 ? distance.unsqueeze(1) : distance));
 }
 
+torch::Tensor AlibiBiasImpl::at(const PositionRange& range, torch::Device device) {
+  if (slopes_.device() != device) slopes_ = slopes_.to(device);
+  return alibi_bias(slopes_, range);
+}
+
+void AlibiBiasImpl::pretty_print(std::ostream& stream) const {
+  stream << Description("AlibiBias").add("n_heads", options.n_heads());
+}
+
 torch::Tensor t5_buckets(const torch::Tensor& relative, Direction direction, int64_t n_buckets,
                          int64_t max_distance) {
   auto offset = torch::zeros_like(relative);

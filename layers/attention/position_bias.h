@@ -12,6 +12,14 @@
 
 namespace zoo {
 
+/// Adds a number to the score of each query and key. Programs may add their own kinds to position_types()
+/// (models/config/layer_types.h).
+class ScoreBiasImpl : public Module {
+ public:
+  /// (1, H, T, S), or (B, H, T, S) if rows differ, for queries in `range` and keys 0 … S-1.
+  virtual torch::Tensor at(const PositionRange& range, torch::Device device) = 0;
+};
+
 /// (H) float32: the slope m_h of head h, the geometric sequence of ALiBi (Press et al. 2022). If H is not a
 /// power of two, it is the sequence for the next lower power, then every second slope for the next higher
 /// power, as in the authors' code.
@@ -25,6 +33,25 @@ torch::Tensor alibi_bias(const torch::Tensor& slopes, const PositionRange& range
 torch::Tensor t5_buckets(const torch::Tensor& relative_positions, Direction direction, int64_t n_buckets,
                          int64_t max_distance);
 
+struct AlibiBiasOptions {
+  explicit AlibiBiasOptions(int64_t n_heads) : n_heads_(n_heads) {}
+  TORCH_ARG(int64_t, n_heads);
+};
+
+/// ALiBi's bias, which has no parameters.
+class AlibiBiasImpl : public Cloneable<AlibiBiasImpl, ScoreBiasImpl> {
+ public:
+  explicit AlibiBiasImpl(const AlibiBiasOptions& options_)
+      : options(options_), slopes_(alibi_slopes(options.n_heads())) {}
+  torch::Tensor at(const PositionRange& range, torch::Device device) override;
+  void pretty_print(std::ostream& stream) const override;
+
+  AlibiBiasOptions options;
+
+ private:
+  torch::Tensor slopes_;  // (H)
+};
+
 struct T5BiasOptions {
   explicit T5BiasOptions(int64_t n_heads) : n_heads_(n_heads) {}
   TORCH_ARG(int64_t, n_heads);
@@ -34,11 +61,11 @@ struct T5BiasOptions {
 };
 
 /// A learned bias per bucket and head, shared by the layers of a stack.
-class T5BiasImpl : public Cloneable<T5BiasImpl>, public WeightOwner {
+class T5BiasImpl : public Cloneable<T5BiasImpl, ScoreBiasImpl>, public WeightOwner {
  public:
   explicit T5BiasImpl(const T5BiasOptions& options);
-  /// (1, H, T, S), or (B, H, T, S) if rows differ, for queries in `range` and keys 0 … S-1.
   torch::Tensor forward(const PositionRange& range);
+  torch::Tensor at(const PositionRange& range, torch::Device /*device*/) override { return forward(range); }
   void visit_weights(const WeightVisitor& visit) const override;
   void pretty_print(std::ostream& stream) const override;
 

@@ -11,14 +11,78 @@
 
 namespace zoo {
 
+namespace {
+
+torch::Tensor centred(const torch::Tensor& x) { return x - x.mean(-1, /*keepdim=*/true); }
+
+class LayerNorm final : public NormFormula {
+ public:
+  std::string_view name() const override { return name_of(NormKind::layer_norm); }
+  bool is_centred() const override { return true; }
+  torch::Tensor operator()(const torch::Tensor& x, const NormWeights& weights, double eps) const override {
+    return torch::layer_norm(x, weights.gain.sizes(), weights.gain, weights.bias, eps);
+  }
+  torch::Tensor divisor(const torch::Tensor& x, double eps) const override {
+    return (x.var(-1, /*unbiased=*/false, /*keepdim=*/true) + eps).sqrt();
+  }
+};
+
+class AnnotatedLayerNorm final : public NormFormula {
+ public:
+  std::string_view name() const override { return name_of(NormKind::layer_norm_annotated); }
+  bool is_centred() const override { return true; }
+  torch::Tensor operator()(const torch::Tensor& x, const NormWeights& weights, double eps) const override {
+    const auto y = weights.gain * centred(x) / divisor(x, eps);
+    return weights.bias.defined() ? y + weights.bias : y;
+  }
+  torch::Tensor divisor(const torch::Tensor& x, double eps) const override {
+    return x.std(-1, /*unbiased=*/true, /*keepdim=*/true) + eps;
+  }
+};
+
+class RmsNorm final : public NormFormula {
+ public:
+  std::string_view name() const override { return name_of(NormKind::rms_norm); }
+  bool is_centred() const override { return false; }
+  torch::Tensor operator()(const torch::Tensor& x, const NormWeights& weights, double eps) const override {
+    return rms_norm(x, weights.gain, eps);
+  }
+  torch::Tensor divisor(const torch::Tensor& x, double eps) const override {
+    return (x.square().mean(-1, /*keepdim=*/true) + eps).sqrt();
+  }
+};
+
+class RmsNormOutside final : public NormFormula {
+ public:
+  std::string_view name() const override { return name_of(NormKind::rms_norm_outside); }
+  bool is_centred() const override { return false; }
+  torch::Tensor operator()(const torch::Tensor& x, const NormWeights& weights, double eps) const override {
+    return weights.gain * x / divisor(x, eps);
+  }
+  torch::Tensor divisor(const torch::Tensor& x, double eps) const override {
+    // The gradient of norm() is finite where x is all zeros; the gradient of a square root is not.
+    return x.norm(2, -1, /*keepdim=*/true) / std::sqrt(x.size(-1)) + eps;
+  }
+};
+
+}  // namespace
+
+std::shared_ptr<const NormFormula> norm_formula(NormKind kind) {
+  static const auto formulas = std::to_array<std::shared_ptr<const NormFormula>>(
+      {std::make_shared<LayerNorm>(), std::make_shared<AnnotatedLayerNorm>(), std::make_shared<RmsNorm>(),
+       std::make_shared<RmsNormOutside>()});
+  return formulas.at(static_cast<size_t>(kind));
+}
+
 NormImpl::NormImpl(const NormOptions& options_) : options(options_) {
-  const bool centred =
-      options.kind() == NormKind::layer_norm || options.kind() == NormKind::layer_norm_annotated;
-  TORCH_CHECK(options.kind() != NormKind::layer_norm_annotated || options.size() > 1,
+  const auto& formula = *options.formula();
+  TORCH_CHECK(formula.name() != name_of(NormKind::layer_norm_annotated) || options.size() > 1,
               "layer_norm_annotated needs a size of at least 2: one number has no standard deviation");
   weight = register_parameter("weight", torch::empty({options.size()}, parameter_options()));
-  if (centred && options.bias())
+  if (formula.is_centred() && options.bias())
     bias = register_parameter("bias", torch::empty({options.size()}, parameter_options()));
+  for (const auto& [name, initial] : formula.own_weights(options.size()))
+    own_.push_back(register_parameter(name, torch::empty(initial.sizes(), parameter_options())));
   reset_parameters();
 }
 
@@ -26,32 +90,19 @@ void NormImpl::reset_parameters() {
   const torch::NoGradGuard no_grad;
   weight.fill_(options.unit_offset() ? 0.0 : 1.0);
   if (bias.defined()) bias.zero_();
+  const auto initial = options.formula()->own_weights(options.size());
+  for (size_t i = 0; i < own_.size(); ++i) own_[i].copy_(initial[i].initial);
 }
 
 torch::Tensor NormImpl::forward(const torch::Tensor& x) {
   const auto gain = options.unit_offset() ? weight + 1.0 : weight;
-  switch (options.kind()) {
-    case NormKind::layer_norm:
-      return torch::layer_norm(x, {options.size()}, gain, bias, options.eps());
-    case NormKind::layer_norm_annotated: {
-      const auto centred = x - x.mean(-1, /*keepdim=*/true);
-      const auto deviation = x.std(-1, /*unbiased=*/true, /*keepdim=*/true);
-      const auto y = gain * centred / (deviation + options.eps());
-      return bias.defined() ? y + bias : y;
-    }
-    case NormKind::rms_norm:
-      return rms_norm(x, gain, options.eps());
-    case NormKind::rms_norm_outside:
-      // The gradient of norm() is finite where x is all zeros; the gradient of a square root is not.
-      return gain * x / (x.norm(2, -1, /*keepdim=*/true) / std::sqrt(options.size()) + options.eps());
-  }
-  C10_THROW_ERROR(ValueError, "unknown NormKind");
+  return (*options.formula())(x, {.gain = gain, .bias = bias, .own = own_}, options.eps());
 }
 
 void NormImpl::pretty_print(std::ostream& stream) const {
   stream << Description("Norm")
                 .add("size", options.size())
-                .add("kind", options.kind())
+                .add("kind", options.formula()->name())
                 .add("eps", options.eps())
                 .add("bias", bias.defined());
 }

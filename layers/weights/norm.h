@@ -6,8 +6,10 @@
 //   rms_norm_outside      γ ⊙ x/(RMS(x)+ε) (the authors' own code)
 
 #include <array>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <torch/nn/pimpl.h>
 
@@ -16,22 +18,59 @@
 
 namespace zoo {
 
+/// The library's norms. Programs add their own to norm_types() (models/config/layer_types.h).
 enum class NormKind { layer_norm, layer_norm_annotated, rms_norm, rms_norm_outside };
 constexpr auto config_names(NormKind) {
   return std::to_array<std::string_view>(
       {"layer_norm", "layer_norm_annotated", "rms_norm", "rms_norm_outside"});
 }
 
+/// What a norm computes with.
+struct NormWeights {
+  torch::Tensor gain;                   // (D)
+  torch::Tensor bias;                   // (D) or undefined
+  std::vector<torch::Tensor> own = {};  // those of NormFormula::own_weights()
+};
+
+/// A parameter that a formula has besides gain and bias.
+struct OwnWeight {
+  std::string name;
+  torch::Tensor initial;  // float
+};
+
+/// A kind of norm. One formula serves many norms.
+class NormFormula {
+ public:
+  virtual ~NormFormula() = default;
+  virtual std::string_view name() const = 0;
+  /// Whether it subtracts the mean. Such norms have β.
+  virtual bool is_centred() const = 0;
+  /// The parameters of a norm of width D that only this kind has. Default: none.
+  virtual std::vector<OwnWeight> own_weights(int64_t /*size*/) const { return {}; }
+  /// (…, D) → (…, D)
+  virtual torch::Tensor operator()(const torch::Tensor& x, const NormWeights& weights, double eps) const = 0;
+  /// What x, or x - μ, is divided by, (…, 1): a logit can then be divided among the parts of x
+  /// (analysis/causes/contributions.h). Default, undefined: the formula is another one.
+  virtual torch::Tensor divisor(const torch::Tensor& /*x*/, double /*eps*/) const { return {}; }
+};
+
+/// The library's formula.
+std::shared_ptr<const NormFormula> norm_formula(NormKind kind);
+
 struct NormOptions {
   explicit NormOptions(int64_t size) : size_(size) {}
   /// Width D of the last dimension.
   TORCH_ARG(int64_t, size);
-  TORCH_ARG(NormKind, kind) = NormKind::layer_norm;
+  TORCH_ARG(std::shared_ptr<const NormFormula>, formula) = norm_formula(NormKind::layer_norm);
   TORCH_ARG(double, eps) = 1e-5;
   /// Whether the layer norms have β; the RMS norms never do.
   TORCH_ARG(bool, bias) = true;
   /// The gain is 1+γ with γ initialised to 0 (Gemma) instead of γ initialised to 1.
   TORCH_ARG(bool, unit_offset) = false;
+
+ public:
+  /// The library's formula of this kind.
+  NormOptions& kind(NormKind kind) { return formula(norm_formula(kind)); }
 };
 
 class NormImpl : public Cloneable<NormImpl> {
@@ -45,6 +84,9 @@ class NormImpl : public Cloneable<NormImpl> {
   NormOptions options;
   torch::Tensor weight;  // (D)
   torch::Tensor bias;    // (D) or undefined
+
+ private:
+  std::vector<torch::Tensor> own_;
 };
 TORCH_MODULE(Norm);
 

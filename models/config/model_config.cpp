@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "models/config/layer_types.h"
+
 namespace zoo {
 void describe(ConfigVisitor& v, RotaryConfig& c) {
   v.field("theta", c.theta, "Base of the angles' geometric sequence.", Limits::positive());
@@ -110,7 +112,7 @@ ModelConfig resolved(ModelConfig config) {
 
 NormOptions norm_options(const ModelConfig& config, int64_t size) {
   return NormOptions(size)
-      .kind(config.norm)
+      .formula(norm_types().at(config.norm).make(config.norm))
       .eps(config.norm_eps)
       .bias(config.bias)
       .unit_offset(config.norm_unit_offset);

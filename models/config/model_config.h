@@ -28,11 +28,7 @@ constexpr auto config_names(Architecture) {
 }
 
 /// `model.architecture`: the name of a family, and the keys of that family.
-struct FamilySelection : Selection {
-  FamilySelection(Architecture family) : Selection(std::string(name_of(family))) {}
-  FamilySelection(Selection selection) : Selection(std::move(selection)) {}
-  bool operator==(Architecture family) const { return type == name_of(family); }
-};
+using FamilySelection = KindSelection<Architecture>;
 
 /// The positions that each position of a stack sees.
 enum class StackRole {
@@ -115,17 +111,17 @@ struct ModelConfig {
   int64_t n_layers = 6;
   std::optional<int64_t> n_decoder_layers;  // encoder_decoder, detr, whisper: default n_layers
   int64_t n_heads = 8;
-  std::optional<int64_t> n_kv_heads;     // default n_heads
-  std::optional<int64_t> head_dim;       // default d_model / n_heads
-  std::optional<int64_t> d_ff;           // default 4·d_model
-  std::optional<ExpertsConfig> experts;  // default: one feed-forward network a layer
-  Activation activation = Activation::gelu;
+  std::optional<int64_t> n_kv_heads;                        // default n_heads
+  std::optional<int64_t> head_dim;                          // default d_model / n_heads
+  std::optional<int64_t> d_ff;                              // default 4·d_model
+  std::optional<ExpertsConfig> experts;                     // default: one feed-forward network a layer
+  KindSelection<Activation> activation = Activation::gelu;  // of activation_types()
   GateProjection gate = GateProjection::separate;
-  NormKind norm = NormKind::layer_norm;
+  KindSelection<NormKind> norm = NormKind::layer_norm;  // of norm_types()
   double norm_eps = 1e-5;
   bool norm_unit_offset = false;
   NormPlacement norm_placement = NormPlacement::pre;
-  Position position = Position::learned;
+  KindSelection<Position> position = Position::learned;  // of position_types()
   int64_t max_positions = 1024;  // the most positions that generation uses; learned: also rows of the table
   int64_t position_offset = 0;   // learned: rows of the table before position 0 (RoBERTa, BART: 2)
   SinusoidLayout sinusoid_layout = SinusoidLayout::interleaved;  // sinusoidal

@@ -23,7 +23,7 @@ const DetrConfig& detr_config(const ModelConfig& config) { return config.archite
 FeatureMapEmbedderOptions feature_map_options(const ModelConfig& config, const ModelPurpose& purpose) {
   const auto& detr = detr_config(config);
   return FeatureMapEmbedderOptions(config.d_model, ResnetOptions(purpose.image.channels, detr.backbone))
-      .position(config.position)
+      .position(config.position.kind().value_or(Position::none))
       .max_places(detr.max_places);
 }
 
@@ -43,7 +43,7 @@ void validate_detr(const ModelConfig& config, const Complain& complain) {
   if (config.position != Position::sinusoidal && config.position != Position::learned) {
     complain("position",
              fmt::format("of a detr must be sinusoidal or learned, not {}: places have two coordinates",
-                         name_of(config.position)));
+                         config.position.type));
   }
   if (config.d_model % 2 != 0)
     complain("d_model", "must be even: positions on a grid have a half for rows and one for columns");

@@ -21,7 +21,7 @@ void FamilyModel::pretty_print(std::ostream& stream) const {
   stream << description.add("n_heads", config_.n_heads)
                 .add("n_kv_heads", config_.kv_heads())
                 .add("d_ff", config_.feed_forward_width())
-                .add("position", config_.position)
+                .add("position", config_.position.type)
                 .add("tie_embeddings", config_.tie_embeddings)
                 .add("dropout", config_.dropout);
 }

@@ -62,7 +62,7 @@ void validate_fold_flow(const ModelConfig& config, const Complain& complain) {
     if (is_set) complain(key, fmt::format("is not for a fold_flow: leave {} out", key));
   };
   if (config.position != Position::rotary)
-    complain("position", fmt::format("of a fold_flow must be rotary, not {}", name_of(config.position)));
+    complain("position", fmt::format("of a fold_flow must be rotary, not {}", config.position.type));
   if (flow_config(config).time_width % 2 != 0) complain("architecture.time_width", "must be even");
   validate_language_model(flow_config(config).language_model, complain);
   refuse("experts", config.experts.has_value());

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "models/config/layer_types.h"
 #include "models/families/families.h"
 #include "models/mixers/mixers.h"
 
@@ -64,13 +65,14 @@ void describe(ConfigVisitor& v, ModelConfig& c) {
           Limits::between(1, kWidest));
   v.field("experts", c.experts,
           "A mixture of experts in place of each feed-forward network; default: there is none.");
-  v.field("activation", c.activation, "Activation of the feed-forward; the ...glu are gated.");
+  v.selection("activation", c.activation, activation_types(),
+              "Activation of the feed-forward; the ...glu are gated.");
   v.field("gate", c.gate, "Gate and up projections as two matrices or stacked in one.");
-  v.field("norm", c.norm, "Kind of normalisation.");
+  v.selection("norm", c.norm, norm_types(), "Kind of normalisation.");
   v.field("norm_eps", c.norm_eps, "Epsilon of the norms.", Limits::at_least(0));
   v.field("norm_unit_offset", c.norm_unit_offset, "The gain is 1 + weight.");
   v.field("norm_placement", c.norm_placement, "Where the norms are, relative to the residual connections.");
-  v.field("position", c.position, "How the model encodes the order of tokens.");
+  v.selection("position", c.position, position_types(), "How the model encodes the order of tokens.");
   v.field("max_positions", c.max_positions, "Longest sequence; rows of the table if position is learned.",
           Limits::between(1, kLargestTable));
   of_tokens([&] {
@@ -211,6 +213,9 @@ void validate(const ModelConfig& c, const Complain& complain) {
   if (c.sinusoid_layout != SinusoidLayout::interleaved &&
       (c.position != Position::sinusoidal || shape == FamilyShape::other))
     complain("sinusoid_layout", "is for sinusoidal positions of tokens: leave it out");
+  if (!c.position.kind() && shape == FamilyShape::other && position_types().at(c.position).make_added)
+    complain("position", fmt::format("{} is added to the vectors of tokens, and architecture {} reads none",
+                                     c.position.type, c.architecture.type));
   if (c.position == Position::t5 && c.relative_buckets < 4 && shape != FamilyShape::decoder)
     complain("relative_buckets", "must be at least 4: in an encoder half of the buckets are for later keys");
   if (c.position == Position::t5 && c.relative_max_distance <= c.relative_buckets / 2) {

@@ -15,7 +15,7 @@ auto with_keys(const ModelConfig& config, const Use& use) {
   return is_whisper(config) ? use(selection.as<WhisperConfig>()) : use(selection.as<SpeechEncoderConfig>());
 }
 
-AudioPositions audio_positions_for(Position position) {
+AudioPositions audio_positions_for(const KindSelection<Position>& position) {
   return position == Position::learned || position == Position::sinusoidal ? AudioPositions::sinusoidal
                                                                            : AudioPositions::none;
 }

@@ -8,6 +8,7 @@
 
 #include "base/residues/residues.h"
 #include "layers/weights/construction.h"
+#include "models/config/layer_types.h"
 #include "models/contact_regression.h"
 #include "models/families/family_model.h"
 #include "models/families/model_keys.h"
@@ -48,11 +49,12 @@ void describe(ConfigVisitor& v, LanguageModelConfig& c) {
   v.field("n_heads", m.n_heads, "Query heads (H).", Limits::between(1, widest));
   v.field("d_ff", m.d_ff, "Inner width of the feed-forward (F); default 4 d_model.",
           Limits::between(1, widest));
-  v.field("activation", m.activation, "Activation of the feed-forward; the ...glu are gated.");
-  v.field("norm", m.norm, "Kind of normalisation.");
+  v.selection("activation", m.activation, activation_types(),
+              "Activation of the feed-forward; the ...glu are gated.");
+  v.selection("norm", m.norm, norm_types(), "Kind of normalisation.");
   v.field("norm_eps", m.norm_eps, "Epsilon of the norms.", Limits::at_least(0));
   v.field("norm_placement", m.norm_placement, "Where the norms are, relative to the residual connections.");
-  v.field("position", m.position, "How the model encodes the order of residues.");
+  v.selection("position", m.position, position_types(), "How the model encodes the order of residues.");
   v.field("max_positions", m.max_positions, "Longest sequence; rows of the table if position is learned.",
           Limits::between(1, widest));
   v.field("rotary", m.rotary, "Rotary positions.");

@@ -28,7 +28,7 @@ PatchEmbedderOptions embedder_options(const ModelConfig& config, const ModelPurp
                          .height = vit.image_size.value_or(purpose.image.height),
                          .width = vit.image_size.value_or(purpose.image.width)};
   return PatchEmbedderOptions(config.d_model, image, vit.patch_size)
-      .position(config.position)
+      .position(config.position.kind().value_or(Position::none))
       .stem(vit.stem)
       .stem_blocks(vit.stem_blocks)
       .stem_norm(vit.stem_norm)
@@ -37,19 +37,14 @@ PatchEmbedderOptions embedder_options(const ModelConfig& config, const ModelPurp
 }
 
 void validate_vit(const ModelConfig& config, const Complain& complain) {
-  switch (config.position) {
-    case Position::none:
-    case Position::learned:
-      break;
-    case Position::sinusoidal:
-      if (config.d_model % 2 != 0)
-        complain("d_model", "must be even: positions on a grid have a half for rows and one for columns");
-      break;
-    default:
-      complain(
-          "position",
-          fmt::format("of a vit must be learned, sinusoidal or none, not {}: patches have two coordinates",
-                      name_of(config.position)));
+  const auto& position = config.position;
+  if (position == Position::sinusoidal) {
+    if (config.d_model % 2 != 0)
+      complain("d_model", "must be even: positions on a grid have a half for rows and one for columns");
+  } else if (position != Position::none && position != Position::learned) {
+    complain("position",
+             fmt::format("of a vit must be learned, sinusoidal or none, not {}: patches have two coordinates",
+                         position.type));
   }
   const auto& vit = vit_config(config);
   if (vit.stem == VitStem::patches && vit.stem_blocks > 0)

@@ -7,6 +7,7 @@
 
 #include "layers/attention/attention.h"
 #include "layers/attention/shaw_attention.h"
+#include "models/config/layer_types.h"
 
 namespace zoo {
 
@@ -15,12 +16,11 @@ int64_t root_of_length(const ModelConfig& config) {
 }
 
 void validate_pattern(const MixerPlace& place, const ComplainAboutMixer& complain) {
-  const auto position = place.model.position;
-  if (position == Position::t5 || position == Position::alibi || position == Position::shaw) {
+  if (needs_scores(place.model)) {
     complain(
         fmt::format("{} cannot have position {}, which needs the scores of all pairs: use rotary, learned "
                     "or sinusoidal",
-                    place.selection().type, name_of(position)));
+                    place.selection().type, place.model.position.type));
   }
 }
 

@@ -4,17 +4,18 @@
 
 #include <fmt/format.h>
 
+#include "models/config/layer_types.h"
+
 namespace zoo {
 
 void require_positions(const MixerPlace& place, MixerPositions allowed, const ComplainAboutMixer& complain) {
   const bool rotary = allowed == MixerPositions::absolute_or_rotary;
-  const auto position = place.model.position;
-  if (position == Position::alibi || position == Position::t5 || position == Position::shaw ||
-      (position == Position::rotary && !rotary)) {
+  const auto& position = place.model.position;
+  if (needs_scores(place.model) || (position == Position::rotary && !rotary)) {
     complain(
         fmt::format("{} has no scores of pairs of tokens, to which position {} belongs: set "
                     "model.position to {}",
-                    place.selection().type, name_of(position),
+                    place.selection().type, position.type,
                     rotary ? "none, sinusoidal, learned or rotary" : "none, sinusoidal or learned"));
   }
 }

@@ -124,7 +124,7 @@ class SpeechRecognition final : public Task {
   }
 
   /// The loss, without label smoothing, and the error rates of the model's transcripts.
-  Metrics evaluate(Model& model, Split split, const EvaluationOptions& options) override;
+  Metrics measure(Model& model, Split split, const EvaluationOptions& options) override;
   std::vector<Sample> samples(Model& model, const std::vector<std::string>& inputs) override;
   std::vector<Prediction> predict(Model& model, const std::vector<std::string>& inputs,
                                   const PredictOptions& options) override;
@@ -158,7 +158,7 @@ class SpeechRecognition final : public Task {
   std::array<std::vector<Recording>, 3> recordings_;  // by Split, of those that are open
 };
 
-Metrics SpeechRecognition::evaluate(Model& model, Split split, const EvaluationOptions& options) {
+Metrics SpeechRecognition::measure(Model& model, Split split, const EvaluationOptions& options) {
   const InferenceScope scope(model);
   auto& source = batches(split);
   const auto& recordings = recordings_[static_cast<size_t>(split)];

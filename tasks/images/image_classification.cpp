@@ -49,7 +49,7 @@ class ImageClassification final : public Task {
     return image_purpose(experiment(), HeadKind::classification, std::ssize(labels()));
   }
 
-  Metrics evaluate(Model& model, Split split, const EvaluationOptions& options) override {
+  Metrics measure(Model& model, Split split, const EvaluationOptions& options) override {
     if (problem() != Problem::single_label) {
       auto metrics = evaluate_problem(model, batches(split), problem(), options);
       name_inputs(split, options);

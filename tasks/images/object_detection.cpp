@@ -94,7 +94,7 @@ class ObjectDetection final : public Task {
     return image_purpose(experiment(), HeadKind::detection, std::ssize(labels()));
   }
 
-  Metrics evaluate(Model& model, Split split, const EvaluationOptions& options) override;
+  Metrics measure(Model& model, Split split, const EvaluationOptions& options) override;
   std::vector<Prediction> predict(Model& model, const std::vector<std::string>& inputs,
                                   const PredictOptions& options) override;
   std::vector<Sample> samples(Model& model, const std::vector<std::string>& inputs) override;
@@ -236,7 +236,7 @@ void ObjectDetection::add_examples(Model& model, const SetCriterion& criterion, 
   }
 }
 
-Metrics ObjectDetection::evaluate(Model& model, Split split, const EvaluationOptions& options) {
+Metrics ObjectDetection::measure(Model& model, Split split, const EvaluationOptions& options) {
   const InferenceScope scope(model);
   const SetCriterion criterion(config_of(experiment()).criterion);
   auto& source = batches(split);

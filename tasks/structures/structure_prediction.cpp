@@ -49,7 +49,7 @@ class StructurePrediction final : public Task {
   ModelPurpose purpose() const override { return {.head = HeadKind::none}; }
 
   /// The loss, with the same noise for each chain, and how well the backbones of whole chains are predicted.
-  Metrics evaluate(Model& model, Split split, const EvaluationOptions& options) override;
+  Metrics measure(Model& model, Split split, const EvaluationOptions& options) override;
 
   /// Of the chains of training and validation, which must be open.
   std::string hash_of_data() const override {
@@ -101,7 +101,7 @@ std::unique_ptr<BatchSource> StructurePrediction::open(Split split) {
       kept, {.batches = batch_options(split), .max_residues = config.max_residues, .copies = config.copies});
 }
 
-Metrics StructurePrediction::evaluate(Model& model, Split split, const EvaluationOptions& options) {
+Metrics StructurePrediction::measure(Model& model, Split split, const EvaluationOptions& options) {
   constexpr uint64_t noise_of_losses = 1;
   const InferenceScope scope(model);
   const auto objective = this->objective();

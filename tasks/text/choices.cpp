@@ -43,7 +43,7 @@ class Choices final : public Task {
             .start_token = decoder_start(tokenizer().special())};
   }
 
-  Metrics evaluate(Model& model, Split split, const EvaluationOptions& options) override {
+  Metrics measure(Model& model, Split split, const EvaluationOptions& options) override {
     return choice_metrics(model, tokenizer(), set(split), batch_options(split).batch_size, options);
   }
 

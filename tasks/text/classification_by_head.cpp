@@ -36,7 +36,7 @@ class ClassificationByHead final : public TextClassifier {
                                                                            : PairUse::none;
   }
 
-  Metrics evaluate(Model& model, Split split, const EvaluationOptions& options) override {
+  Metrics measure(Model& model, Split split, const EvaluationOptions& options) override {
     if (problem() != Problem::single_label) {
       auto metrics = evaluate_problem(model, batches(split), problem(), options);
       name_inputs(split, options);

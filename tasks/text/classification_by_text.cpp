@@ -30,7 +30,7 @@ class ClassificationByText final : public TextClassifier {
             .start_token = decoder_start(tokenizer().special())};
   }
 
-  Metrics evaluate(Model& model, Split split, const EvaluationOptions& options) override {
+  Metrics measure(Model& model, Split split, const EvaluationOptions& options) override {
     ExampleRecorder examples(options);
     Metrics metrics = loss_metrics(score(model, batches(split), examples.options()));
     examples.finish_rows();

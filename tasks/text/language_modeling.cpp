@@ -64,7 +64,7 @@ class LanguageModeling final : public Task {
             .start_token = decoder_start(tokenizer().special())};
   }
 
-  Metrics evaluate(Model& model, Split split, const EvaluationOptions& options) override {
+  Metrics measure(Model& model, Split split, const EvaluationOptions& options) override {
     ExampleRecorder examples(options);
     const Score scored = score(model, batches(split), examples.options());
     Metrics metrics = loss_metrics(scored);

@@ -40,7 +40,7 @@ class MarkedTokens final : public Task {
             .start_token = decoder_start(tokenizer().special())};
   }
 
-  Metrics evaluate(Model& model, Split split, const EvaluationOptions& options) override {
+  Metrics measure(Model& model, Split split, const EvaluationOptions& options) override {
     ConfusionCounts counts(purpose().vocab_size);
     const Score scored = score(model, batches(split), options, [&](const auto& logits, const auto& targets) {
       counts.add(logits.argmax(-1), targets);

@@ -30,7 +30,7 @@ class MaskedLanguageModeling final : public Task {
     return {.head = HeadKind::masked_language_modeling, .vocab_size = tokenizer().vocab_size()};
   }
 
-  Metrics evaluate(Model& model, Split split, const EvaluationOptions& options) override {
+  Metrics measure(Model& model, Split split, const EvaluationOptions& options) override {
     auto right = torch::zeros({}, torch::dtype(torch::kLong).device(model.device()));
     ExampleRecorder examples(options);
     const auto look = [&](const torch::Tensor& logits, const torch::Tensor& targets) {

@@ -38,7 +38,7 @@ class TextToText final : public Task {
 
   /// Includes bits per byte of the target, which is comparable between tokenizers, unlike the loss per token.
   /// If bleu is wanted, the first process alone translates the whole split.
-  Metrics evaluate(Model& model, Split split, const EvaluationOptions& options) override {
+  Metrics measure(Model& model, Split split, const EvaluationOptions& options) override {
     ExampleRecorder examples(options);
     Metrics metrics = loss_metrics(score(model, batches(split), examples.options()));
     if (examples.is_wanted()) {

@@ -51,7 +51,7 @@ class TokenClassification final : public Task {
             .n_classes = std::ssize(labels())};
   }
 
-  Metrics evaluate(Model& model, Split split, const EvaluationOptions& options) override;
+  Metrics measure(Model& model, Split split, const EvaluationOptions& options) override;
   std::vector<Prediction> predict(Model& model, const std::vector<std::string>& inputs,
                                   const PredictOptions& options) override;
   std::vector<Sample> samples(Model& model, const std::vector<std::string>& inputs) override;
@@ -145,7 +145,7 @@ std::unique_ptr<BatchSource> TokenClassification::open(Split split) {
       {.probability = experiment().data.hide_probability, .mask = tokenizer().special().mask});
 }
 
-Metrics TokenClassification::evaluate(Model& model, Split split, const EvaluationOptions& options) {
+Metrics TokenClassification::measure(Model& model, Split split, const EvaluationOptions& options) {
   if (problem() != Problem::single_label) return evaluate_problem(model, batches(split), problem(), options);
   const bool has_entities = mark_entities(labels());
   if (options.wanted == "entity_f1" && !has_entities)

@@ -84,8 +84,8 @@ class FindBump final : public zoo::Task {
 
   zoo::ModelPurpose purpose() const override { return {.head = zoo::HeadKind::regression, .n_classes = 2}; }
 
-  zoo::Metrics evaluate(zoo::Model& model, zoo::Split split, const zoo::EvaluationOptions& options) override {
-    auto metrics = Task::evaluate(model, split, options);
+  zoo::Metrics measure(zoo::Model& model, zoo::Split split, const zoo::EvaluationOptions& options) override {
+    auto metrics = Task::measure(model, split, options);
     const zoo::InferenceScope scope(model);
     auto& source = batches(split);
     auto distance = torch::zeros({}, torch::kDouble);

@@ -1,4 +1,4 @@
-// zoo with four types of its own.
+// zoo with types of its own.
 #include <zoo/apps/command_line.h>
 
 #include "types.h"
@@ -9,5 +9,13 @@ int main(int argc, char** argv) {
   zoo::objective_types().add(focal_loss());
   zoo::mixer_types().add(running_mean());
   zoo::model_families().add(grid_encoder());
+  zoo::norm_types().add(dynamic_tanh());
+  zoo::activation_types().add(squared_relu());
+  zoo::position_types().add(log_distance());
+  zoo::optimizer_types().add(momentum_sign());
+  zoo::schedule_types().add(staircase());
+  zoo::metric_types().add(median_perplexity_type());
+  zoo::training_observer_types().add(largest_weight());
+  zoo::token_rule_types().add(no_doubles());
   return zoo::command_line(argc, argv);
 }

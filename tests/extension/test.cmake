@@ -37,7 +37,7 @@ run(${CMAKE_COMMAND} --build "${WORK}/build")
 set(zoo "${WORK}/build/my-zoo")
 
 # Each is trained, and trained in two sittings: the same weights and metrics to the last bit.
-foreach(name find-bump running-mean)
+foreach(name find-bump running-mean own-parts)
   set(config "${SOURCE}/${name}.yaml")
   run("${zoo}" train "${config}" --out whole/${name})
   run("${zoo}" train "${config}" --out parts/${name} --set training.steps=10)
@@ -49,6 +49,22 @@ foreach(name find-bump running-mean)
   run("${zoo}" bench whole/${name} --seconds 0.2)
   run("${zoo}" config whole/${name}/config.yaml)
 endforeach()
+
+file(READ "${WORK}/whole/own-parts/metrics.jsonl" metrics)
+foreach(number largest_weight loss_by_weight weight_norm_decoder gradient_norm_decoder valid_median_perplexity
+    valid_worst_decile)
+  if(NOT metrics MATCHES "\"${number}\": [0-9.e-]+")
+    message(FATAL_ERROR "no ${number} in metrics.jsonl:\n${metrics}")
+  endif()
+endforeach()
+run(${CMAKE_COMMAND} -E cat whole/own-parts/largest.txt)
+expect("^20 ")
+run("${zoo}" generate whole/own-parts --prompt "the sun" --max-new-tokens 60)
+if(output MATCHES "(nn|ee|ss|tt|hh|oo|aa|dd|mm)")
+  message(FATAL_ERROR "a token follows itself in:\n${output}")
+endif()
+run("${zoo}" evaluate whole/own-parts --json)
+expect("median_perplexity")
 
 # Positions that a family gives to every layer also reach a layer that is computed again in the backward pass.
 run("${zoo}" train "${SOURCE}/find-bump.yaml" --out recomputed --set training.activation_checkpointing=every_layer)
@@ -78,6 +94,13 @@ refuse("model.attention running_mean sees the past alone" "${zoo}" train "${SOUR
   --set model.architecture=encoder --set task=masked_language_modeling)
 refuse("model.architecture must be decoder or encoder_decoder" "${zoo}" inspect "${SOURCE}/find-bump.yaml"
   --set task=language_modeling --set model.vocab_size=9 --set training.best_by=loss)
+run("${zoo}" probe "attention={type: running_mean, decay: 0.7}" --no-costs --json)
+expect("\"reason\": \"model.attention: running_mean sees the past alone")
+foreach(part norm=dynamic_tanh activation=squared_relu position=log_distance)
+  run("${zoo}" probe ${part} --no-costs)
+  expect("causal     holds")
+endforeach()
+
 refuse("unknown key 'dekay' of the type running_mean" "${zoo}" inspect "${SOURCE}/running-mean.yaml"
   --set "model.attention={type: running_mean, dekay: 1}")
 refuse("whole/find-bump: the task find_bump has no labels to predict\n" "${zoo}" predict whole/find-bump --text sun)

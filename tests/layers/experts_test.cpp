@@ -42,9 +42,8 @@ torch::Tensor said(const Experts& experts, int64_t e, const torch::Tensor& x) {
     return map->bias.defined() ? y + map->bias.narrow(0, e * width, width) : y;
   };
   const auto up = part(experts->up, x, kInnerWidth);
-  const auto activation = experts->options.expert().activation();
-  const auto inner = experts->gate ? activate(activation, part(experts->gate, x, kInnerWidth)) * up
-                                   : activate(activation, up);
+  const auto& activation = *experts->options.expert().activation();
+  const auto inner = experts->gate ? activation(part(experts->gate, x, kInnerWidth)) * up : activation(up);
   return part(experts->down, inner, kTokenWidth);
 }
 

@@ -13,6 +13,7 @@
 
 #include "base/random.h"
 #include "io/config/config_file.h"
+#include "models/config/layer_types.h"
 #include "models/families/families.h"
 #include "models/families/model_keys.h"
 #include "models/families/recordings.h"
@@ -178,7 +179,7 @@ const char* no_effect(const std::string& key, const ModelConfig& config, HeadKin
   if (is({"relative_buckets"}) && config.position != Position::t5) return "for t5";
   if (is({"relative_max_distance"}) && config.position != Position::t5 && config.position != Position::shaw)
     return "for t5 and shaw";
-  if (is({"gate"}) && !is_gated(config.activation)) return "the activation has no gate";
+  if (is({"gate"}) && !activation_of(config)->is_gated()) return "the activation has no gate";
   if (is({"max_positions"}) && config.position != Position::learned)
     return "limits what is generated, and tables of learned positions";
   if (reads_images(config) && is({"vocab_size", "tie_embeddings", "scale_embeddings", "embedding_norm",

@@ -4,12 +4,12 @@
 
 #include "models/families/families.h"
 #include "models/lora.h"
+#include "optimizers/optimizer.h"
 #include "tasks/token_cross_entropy.h"
 #include "tests/parity/reference.h"
 #include "tests/support/small_models.h"
 #include "text/batches/text_batches.h"
 #include "training/gradient_accumulator.h"
-#include "training/optimizers/optimizer.h"
 
 namespace zoo::testing {
 namespace {

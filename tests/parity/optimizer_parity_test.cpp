@@ -2,11 +2,11 @@
 // models: equal weights and batches must give equal losses. The others on given gradients.
 
 #include "models/families/families.h"
+#include "optimizers/optimizer.h"
 #include "tasks/token_cross_entropy.h"
 #include "tests/parity/reference.h"
 #include "tests/support/small_models.h"
 #include "training/gradient_accumulator.h"
-#include "training/optimizers/optimizer.h"
 
 namespace zoo::testing {
 namespace {

@@ -114,9 +114,9 @@ class Documents(unittest.TestCase):
     # ---- components
 
     def test_a_component_whose_source_or_test_is_not_there(self):
-        self.plant("docs/components.md", "| training/schedule |", "| training/plan |")
+        self.plant("docs/components.md", "| optimizers/schedules |", "| optimizers/plan |")
         self.plant("docs/components.md", "| layers/mask_test |", "| layers/masks_test |")
-        self.expect("docs/components.md: 'schedules: constant, linear, cosine, WSD…' names training/plan, which is not there",
+        self.expect("docs/components.md: 'schedules: constant, linear, cosine, WSD…' names optimizers/plan, which is not there",
                     "names layers/masks_test, which is not there")
 
     # ---- translations

@@ -43,8 +43,8 @@ class Rooms(unittest.TestCase):
         self.assertIn("layers/weights/norm.h:1: layers/weights includes models, which stands above it", text)
 
     def test_an_include_between_subfolders(self):
-        self.plant("training/optimizers/optimizer.h", "training/step_graph.h")
-        self.assertIn("training/optimizers includes training", self.check()[1])
+        self.plant("tasks/metrics/text_metrics.h", "tasks/task.h")
+        self.assertIn("tasks/metrics includes tasks", self.check()[1])
 
     def test_a_folder_that_another_has_to_do_without(self):
         self.plant("pages/playground/playground_page.h", "training/learner.h")

@@ -58,8 +58,12 @@ class KeyChange final : public ConfigVisitor {
       if (i != index || is_new_) others.push_back(i);
     change(field, index, others);
   }
-  void select(const FieldInfo& field, const TypeList&, Selection& value) override {
-    visit_keys(field.key, value);
+  void select(const FieldInfo& field, const TypeList& types, Selection& value) override {
+    if (value.options || std::ranges::any_of(types.infos(), has_keys)) return visit_keys(field.key, value);
+    is_choice_ |= is_wanted(field);
+    auto others = types.names();
+    std::erase(others, value.type);
+    change(field, value.type, others);
   }
   void select(const FieldInfo& field, const TypeList&, std::vector<Selection>& values) override {
     for (size_t i = 0; i < values.size(); ++i)
@@ -79,6 +83,7 @@ class KeyChange final : public ConfigVisitor {
   bool begin_auto(const FieldInfo&, bool is_auto) override { return is_auto; }
 
  private:
+  static bool has_keys(const TypeInfo* type) { return static_cast<bool>(type->make_options); }
   std::string path_of(const FieldInfo& field) const {
     return (groups_.empty() ? "" : groups_.back()) + std::string(field.key);
   }

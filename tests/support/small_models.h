@@ -102,7 +102,7 @@ inline Batch small_batch(const FamilySelection& architecture, const TokenBatch& 
 }
 
 inline std::string described(const ModelConfig& config) {
-  return config.architecture.type + ", " + std::string(name_of(config.position)) + ", " +
+  return config.architecture.type + ", " + config.position.type + ", " +
          std::string(name_of(config.norm_placement)) + ", " + to_text(config.attention.front());
 }
 

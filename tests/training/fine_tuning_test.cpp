@@ -19,9 +19,9 @@
 #include "io/safetensors.h"
 #include "models/lora.h"
 #include "models/name_patterns.h"
+#include "optimizers/optimizer.h"
 #include "tests/support/small_models.h"
 #include "tests/support/training.h"
-#include "training/optimizers/optimizer.h"
 #include "training/trainer.h"
 
 namespace zoo::testing {

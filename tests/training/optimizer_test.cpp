@@ -1,4 +1,4 @@
-#include "training/optimizers/optimizer.h"
+#include "optimizers/optimizer.h"
 
 #include <cmath>
 #include <functional>
@@ -117,7 +117,7 @@ std::vector<Parameter> with_hidden_matrix(const Toy& toy) {
 
 TEST(Optimizer, StateIsNamedAfterParametersAndComplete) {
   for (const auto& config : every_kind()) {
-    SCOPED_TRACE(name_of(config.type));
+    SCOPED_TRACE(config.type.type);
     const auto toy = std::make_shared<Toy>(), copy = std::make_shared<Toy>();
     Optimizer optimizer(config, with_hidden_matrix(*toy)), restored(config, with_hidden_matrix(*copy));
     const auto take_step = [](Toy& module, Optimizer& with, int64_t step) {
@@ -194,7 +194,7 @@ TEST(Optimizer, DecaysTheParametersThatItIsToldTo) {
       {DecayedParameters::all, {true, true, true, true}}};
   for (auto config : every_kind()) {
     for (const auto& [decayed, are_decayed] : expected) {
-      SCOPED_TRACE(std::string(name_of(config.type)) + ", " + std::string(name_of(decayed)));
+      SCOPED_TRACE(std::string(config.type.type) + ", " + std::string(name_of(decayed)));
       std::vector<Parameter> parameters;
       for (const auto role : roles) {
         const auto tensor = role == ParameterRole::vector ? torch::ones({4}) : torch::ones({4, 4});

@@ -21,6 +21,7 @@
 #include "base/error.h"
 #include "base/tensor_memory.h"
 #include "models/embedders/resnet.h"
+#include "optimizers/shards.h"
 #include "parallel/process_group.h"
 #include "tasks/token_cross_entropy.h"
 #include "tests/support/environment.h"
@@ -30,7 +31,6 @@
 #include "tests/support/training.h"
 #include "training/gradient_accumulator.h"
 #include "training/gradient_reducer.h"
-#include "training/optimizers/shards.h"
 
 namespace zoo::testing {
 namespace {

@@ -1,6 +1,6 @@
 // The role of each parameter in its model.
 
-#include "training/optimizers/parameters.h"
+#include "optimizers/parameters.h"
 
 #include <map>
 #include <string>

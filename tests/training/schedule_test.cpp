@@ -1,9 +1,9 @@
-#include "training/schedule.h"
-
 #include <algorithm>
 #include <cmath>
 
 #include <gtest/gtest.h>
+
+#include "tasks/training_config.h"
 
 namespace zoo {
 namespace {
@@ -15,6 +15,10 @@ TrainingConfig config(ScheduleKind type, double lr, int64_t steps, int64_t warmu
   c.schedule.type = type;
   c.schedule.warmup_steps = warmup;
   return c;
+}
+
+double learning_rate(const TrainingConfig& c, int64_t d_model, int64_t step, double time_used = 0) {
+  return c.learning_rate(d_model, step, time_used);
 }
 
 // train.py of nanoGPT with learning_rate 1e-3, min_lr 1e-4, warmup_iters 100, lr_decay_iters 2000.

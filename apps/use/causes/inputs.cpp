@@ -52,16 +52,6 @@ QuestionRequest request_of(const CauseInput& input, const Run& run) {
   return {.text = input.text, .image = input.image, .target = input.target};
 }
 
-void add_page(CLI::App& command, std::optional<std::filesystem::path>& out) {
-  command.add_option("--out", out, "Also write a page, one HTML file")->type_name("FILE");
-}
-
-void write_page(const std::filesystem::path& out, const std::string& page) {
-  if (out.empty()) throw UsageError("--out: the name is empty: give a file");
-  write_file_atomically(out, page, Follow::everything);
-  std::cerr << "page: " << out.string() << '\n';
-}
-
 std::string shown_label(std::string_view label) {
   constexpr size_t most_bytes = 14;
   return fmt::format("“{}”", excerpt(label, most_bytes));

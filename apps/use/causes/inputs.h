@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "analysis/causes/question.h"
+#include "apps/console/page_output.h"
 #include "checkpoints/run.h"
 
 namespace CLI {
@@ -33,11 +34,6 @@ struct CauseInput {
 void add_cause_input(CLI::App& command, CauseInput& input);
 /// Throws UsageError for an input that the run does not read.
 QuestionRequest request_of(const CauseInput& input, const Run& run);
-
-/// Declares --out.
-void add_page(CLI::App& command, std::optional<std::filesystem::path>& out);
-/// Writes a page, and says where on stderr.
-void write_page(const std::filesystem::path& out, const std::string& page);
 
 /// The label of a token or a class between quotes, in one line and not longer than a column.
 std::string shown_label(std::string_view label);

@@ -1,4 +1,4 @@
-#include "training/optimizers/shards.h"
+#include "optimizers/shards.h"
 
 #include <algorithm>
 #include <numeric>

@@ -9,7 +9,7 @@
 #include <torch/nn/module.h>
 #include <torch/types.h>
 
-#include "tasks/training_config.h"
+#include "optimizers/optimizer_config.h"
 
 namespace zoo {
 

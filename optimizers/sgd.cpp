@@ -1,6 +1,6 @@
 // Stochastic gradient descent, with or without momentum.
 
-#include "training/optimizers/update_rule.h"
+#include "optimizers/library_rules.h"
 
 namespace zoo {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "io/safetensors.h"
 #include "parallel/process_group.h"
-#include "training/optimizers/optimizer.h"
-#include "training/optimizers/parameters.h"
+#include "optimizers/optimizer.h"
+#include "optimizers/parameters.h"
 
 namespace zoo {
 

@@ -1,6 +1,6 @@
 // Lion.
 
-#include "training/optimizers/update_rule.h"
+#include "optimizers/library_rules.h"
 
 namespace zoo {
 namespace {

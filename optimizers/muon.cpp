@@ -8,7 +8,7 @@
 #include <ATen/Parallel.h>
 
 #include "parallel/threads.h"
-#include "training/optimizers/update_rule.h"
+#include "optimizers/library_rules.h"
 
 namespace zoo {
 namespace {

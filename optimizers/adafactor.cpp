@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "training/optimizers/update_rule.h"
+#include "optimizers/library_rules.h"
 
 namespace zoo {
 namespace {

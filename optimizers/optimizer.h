@@ -9,14 +9,14 @@
 
 #include "io/safetensors.h"
 #include "parallel/process_group.h"
-#include "tasks/training_config.h"
-#include "training/optimizers/parameters.h"
-#include "training/optimizers/update_rule.h"
+#include "optimizers/optimizer_config.h"
+#include "optimizers/parameters.h"
+#include "optimizers/update_rule.h"
 
 namespace zoo {
 
-/// Updates parameters from their gradients, by the rule that the configuration names. With muon, Muon updates
-/// the matrices of the hidden layers and AdamW all other parameters. Parameters may have a learning rate and
+/// Updates parameters from their gradients, by the rule that the configuration names. Beside a rule for the
+/// matrices of the hidden layers, such as Muon, AdamW updates all other parameters. Parameters may have a learning rate and
 /// a weight decay of their own (Parameter). A parameter without a gradient stays as it is, without decay.
 class Optimizer {
  public:

@@ -1,32 +1,16 @@
-#include "training/optimizers/optimizer.h"
+#include "optimizers/optimizer.h"
 
 #include <torch/types.h>
 #include <torch/utils.h>
 
 #include "layers/kernels/tensor_lists.h"
+#include "optimizers/library_rules.h"
+#include "optimizers/optimizer_types.h"
 
 namespace zoo {
 namespace {
 
 using Tensors = std::vector<torch::Tensor>;
-
-std::shared_ptr<const UpdateRule> make_rule(const OptimizerConfig& config) {
-  switch (config.type) {
-    case OptimizerKind::adamw:
-      return make_adamw(config);
-    case OptimizerKind::adam:
-      return make_adam(config);
-    case OptimizerKind::sgd:
-      return make_sgd(config);
-    case OptimizerKind::adafactor:
-      return make_adafactor(config);
-    case OptimizerKind::lion:
-      return make_lion(config);
-    case OptimizerKind::muon:
-      return make_muon(config);
-  }
-  return nullptr;
-}
 
 bool is_decayed(ParameterRole role, DecayedParameters decayed) {
   switch (decayed) {
@@ -43,17 +27,17 @@ bool is_decayed(ParameterRole role, DecayedParameters decayed) {
 }  // namespace
 
 Optimizer::Optimizer(const OptimizerConfig& config, const std::vector<Parameter>& parameters) {
-  const bool is_muon = config.type == OptimizerKind::muon;
+  const auto& type = optimizer_types().at(config.type);
   const auto add_groups = [&](const std::shared_ptr<const UpdateRule>& rule, double lr_factor) {
     for (const double decay : {config.weight_decay, 0.0}) groups_.push_back({rule, lr_factor, decay, {}});
   };
-  add_groups(make_rule(config), 1);
+  add_groups(type.make(config), 1);
   // One schedule for both: the ratio of the two rates is constant.
-  if (is_muon) add_groups(make_adamw(config), config.muon.adamw_lr.value_or(config.lr) / config.lr);
+  if (type.adamw_lr) add_groups(make_adamw(config), type.adamw_lr(config) / config.lr);
 
   const size_t first_own = groups_.size();
   for (const auto& parameter : parameters) {
-    const size_t first = is_muon && parameter.role != ParameterRole::hidden_matrix ? 2 : 0;
+    const size_t first = type.adamw_lr && parameter.role != ParameterRole::hidden_matrix ? 2 : 0;
     const size_t usual = first + (is_decayed(parameter.role, config.decayed) ? 0 : 1);
     auto& group = groups_[group_for(parameter, usual, first_own)];
     group.slots.push_back({parameter, group.rule->initial_state(parameter.tensor.detach())});

@@ -1,4 +1,4 @@
-#include "training/optimizers/parameters.h"
+#include "optimizers/parameters.h"
 
 #include <algorithm>
 #include <map>

@@ -1,0 +1,17 @@
+#pragma once
+// The page that a subcommand may write.
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+namespace zoo {
+
+/// Declares --out.
+void add_page(CLI::App& command, std::optional<std::filesystem::path>& out);
+/// Writes a page, and says where on stderr.
+void write_page(const std::filesystem::path& out, const std::string& page);
+
+}  // namespace zoo

@@ -1,0 +1,192 @@
+// zoo probe: a card for a part of a model.
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "apps/console/commands.h"
+#include "apps/console/long_work.h"
+#include "apps/console/options.h"
+#include "apps/console/page_output.h"
+#include "apps/console/texts.h"
+#include "base/device.h"
+#include "base/error.h"
+#include "checkpoints/run.h"
+#include "costs/part_card.h"
+#include "experiments/load_experiment.h"
+#include "io/config/config_file.h"
+#include "io/json_document.h"
+#include "io/temporary_directory.h"
+#include "models/config/layer_types.h"
+#include "models/mixers/mixers.h"
+#include "pages/probe/probe_page.h"
+#include "tasks/problem.h"
+#include "training/stop_signals.h"
+#include "training/trainer.h"
+
+namespace zoo {
+namespace {
+
+struct ProbeArguments {
+  std::string part;  // "KEY=TYPE"
+  std::vector<std::filesystem::path> tasks;
+  std::vector<std::string> overrides;
+  std::optional<std::filesystem::path> out;
+  bool no_costs = false, json = false;
+};
+
+/// The keys that a part may be given for.
+struct PartKeys {
+  Selection attention = Selection("full"), norm = Selection("layer_norm"), activation = Selection("gelu"),
+            position = Selection("none");
+};
+void describe(ConfigVisitor& v, PartKeys& keys) {
+  v.selection("attention", keys.attention, mixer_types(), "The mixer.");
+  v.selection("norm", keys.norm, norm_types(), "The norm.");
+  v.selection("activation", keys.activation, activation_types(), "The activation.");
+  v.selection("position", keys.position, position_types(), "The positions.");
+}
+
+struct NamedPart {
+  ProbedPart part;
+  Selection selection;
+};
+
+NamedPart named_part(const std::string& text) {
+  const auto key = text.substr(0, text.find('='));
+  const auto names = config_names(ProbedPart());
+  const auto found = std::ranges::find(names, key);
+  if (found == names.end() || key.size() == text.size()) {
+    throw UsageError(fmt::format("'{}' is not a part: write KEY=TYPE with one of the keys {}", text,
+                                 fmt::join(names, ", ")));
+  }
+  PartKeys keys;
+  ConfigFile::parse_made("", "zoo probe", {text}).read(keys);
+  const auto part = static_cast<ProbedPart>(found - names.begin());
+  const std::array selections{keys.attention, keys.norm, keys.activation, keys.position};
+  return {.part = part, .selection = selections.at(static_cast<size_t>(part))};
+}
+
+/// Trains the configuration with the part in its model.
+PartScore score_on(const std::filesystem::path& task, const ProbeArguments& arguments,
+                   const std::filesystem::path& dir, const StopSignals& signals) {
+  auto overrides = arguments.overrides;
+  overrides.push_back("model." + arguments.part);
+  const auto experiment = load_experiment(task, overrides);
+  const auto result = train(experiment, {.run_dir = dir,
+                                         .device = parse_device("auto"),
+                                         .on_progress = progress_on_stderr(experiment.name),
+                                         .should_stop = [&] { return signals.received(); }});
+  if (result.end == TrainEnd::interrupted) throw UsageError("stopped before all tasks were trained");
+  const auto run = Run::open(dir);
+  const auto metric = comparison_metric(run.experiment());
+  const auto metrics = run.task().evaluate(run.model(), Split::valid, {.wanted = metric.key});
+  return {.task = experiment.name,
+          .metric = metric.label,
+          .value = metrics.at(metric.key),
+          .percent = metric.percent,
+          .steps = result.step};
+}
+
+std::string_view mark(Holds holds) {
+  switch (holds) {
+    case Holds::yes:
+      return "holds";
+    case Holds::no:
+      return "FAILS";
+    case Holds::none:
+      return "";
+  }
+  return "";
+}
+
+std::string exponent_text(const std::optional<Exponent>& exponent) {
+  return exponent ? fmt::format("n^{:.2f}", exponent->value) : "-";
+}
+
+void print(const PartCard& card) {
+  std::cout << fmt::format("{} {}: {}\n\n", name_of(card.part), card.name, card.doc);
+  for (const auto& check : card.checks)
+    std::cout << fmt::format("{:<8} {:<10} {:<6} {}\n", check.role, check.name, mark(check.holds),
+                             check.says);
+  for (const auto& [role, reason] : card.refused) std::cout << fmt::format("{:<8} not: {}\n", role, reason);
+  if (!card.curves.empty()) std::cout << '\n';
+  for (const auto& curve : card.curves) {
+    std::cout << fmt::format("{:<13} {} to {} tokens: time {}, memory {}; {:.3g} ms at {}\n",
+                             name_of(curve.part), curve.lengths.front(), curve.lengths.back(),
+                             exponent_text(curve.seconds_exponent), exponent_text(curve.bytes_exponent),
+                             1e3 * curve.seconds.back(), curve.lengths.back());
+  }
+  if (!card.scores.empty()) std::cout << '\n';
+  for (const auto& score : card.scores) {
+    std::cout << fmt::format(
+        "{:<20} {} {}, {} steps\n", score.task, score.metric,
+        score.percent ? fmt::format("{:.1f} %", 100 * score.value) : fmt::format("{:.4f}", score.value),
+        score.steps);
+  }
+}
+
+/// The exit code.
+int probe_part(const ProbeArguments& arguments) {
+  if (arguments.tasks.empty() && !arguments.overrides.empty())
+    throw UsageError("--set changes the configurations of --task: name one");
+  const auto [part, selection] = named_part(arguments.part);
+  ProbeOptions options;
+  options.scaling = scaling_options(torch::kCPU);
+  options.scaling->max_flops /= 4;
+  options.scaling->on_message = [](const std::string& line) { say_on_terminal(line); };
+  if (arguments.no_costs) options.scaling.reset();
+  auto card = probe(part, selection, options);
+  const StopSignals signals;
+  for (const auto& task : arguments.tasks) {
+    const TemporaryDirectory scratch("zoo-probe");
+    card.scores.push_back(score_on(task, arguments, scratch.path() / "run", signals));
+  }
+  const auto json = to_json(card);
+  if (arguments.out) write_page(*arguments.out, probe_page(json));
+  if (arguments.json)
+    std::cout << json_text(json, 2) << '\n';
+  else
+    print(card);
+  return card.all_hold() ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+}  // namespace
+
+void add_probe(CLI::App& app, int& exit_code) {
+  const auto arguments = std::make_shared<ProbeArguments>();
+  auto* command = app.add_subcommand(
+      "probe", "Check a mixer, a norm, an activation or positions in small models, and measure their cost");
+  command
+      ->add_option("PART", arguments->part,
+                   "KEY=TYPE as in model: attention=delta, \"attention={type: window, size: 8}\", "
+                   "norm=rms_norm, activation=swiglu, position=alibi")
+      ->type_name("KEY=TYPE")
+      ->required();
+  command
+      ->add_option(
+          "--task", arguments->tasks,
+          "A configuration that is trained with the part, such as configs/synthetic/recall.yaml; may "
+          "be repeated")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
+  add_overrides(*command, arguments->overrides);
+  command->add_flag("--no-costs", arguments->no_costs, "Do not measure time and memory");
+  add_page(*command, arguments->out);
+  add_json(*command, arguments->json);
+  command->footer("The exit code is 1 if a check fails.");
+  command->callback([arguments, &exit_code] { exit_code = probe_part(*arguments); });
+}
+
+}  // namespace zoo

@@ -1,0 +1,61 @@
+#pragma once
+// Positions as vectors that are added to those of tokens.
+
+#include <torch/nn/pimpl.h>
+#include <torch/types.h>
+
+#include "layers/attention/positions.h"
+#include "layers/weights/weights.h"
+
+namespace zoo {
+
+/// A vector for each position. Programs may add their own kinds to position_types()
+/// (models/config/layer_types.h).
+class AddedPositionsImpl : public Module {
+ public:
+  /// (T, D), or (B, T, D) if rows differ.
+  virtual torch::Tensor forward(const PositionRange& range, torch::Device device) = 0;
+};
+
+struct SinusoidalPositionsOptions {
+  explicit SinusoidalPositionsOptions(int64_t d_model) : d_model_(d_model) {}
+  TORCH_ARG(int64_t, d_model);
+  TORCH_ARG(SinusoidLayout, layout) = SinusoidLayout::interleaved;
+};
+
+/// sinusoidal_positions() with base 10000; it has no parameters.
+class SinusoidalPositionsImpl : public Cloneable<SinusoidalPositionsImpl, AddedPositionsImpl> {
+ public:
+  explicit SinusoidalPositionsImpl(const SinusoidalPositionsOptions& options);
+  torch::Tensor forward(const PositionRange& range, torch::Device device) override;
+  void pretty_print(std::ostream& stream) const override;
+
+  SinusoidalPositionsOptions options;
+
+ private:
+  PositionTable sinusoids_;  // (positions so far, D)
+};
+
+struct LearnedPositionsOptions {
+  LearnedPositionsOptions(int64_t max_positions, int64_t d_model)
+      : max_positions_(max_positions), d_model_(d_model) {}
+  TORCH_ARG(int64_t, max_positions);
+  TORCH_ARG(int64_t, d_model);
+  /// Rows of the table before that of position 0, which no position uses.
+  TORCH_ARG(int64_t, offset) = 0;
+};
+
+/// A row of a table for each position.
+class LearnedPositionsImpl : public Cloneable<LearnedPositionsImpl, AddedPositionsImpl>, public WeightOwner {
+ public:
+  explicit LearnedPositionsImpl(const LearnedPositionsOptions& options);
+  /// Throws DataError for positions beyond the table.
+  torch::Tensor forward(const PositionRange& range, torch::Device device) override;
+  void visit_weights(const WeightVisitor& visit) const override;
+  void pretty_print(std::ostream& stream) const override;
+
+  LearnedPositionsOptions options;
+  torch::Tensor weight;  // (offset + max_positions, D)
+};
+
+}  // namespace zoo

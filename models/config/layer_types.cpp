@@ -1,0 +1,123 @@
+#include "models/config/layer_types.h"
+
+#include <utility>
+#include <vector>
+
+#include "layers/weights/embedding.h"
+
+namespace zoo {
+namespace {
+
+NormType norm(NormKind kind, std::string doc) {
+  NormType type;
+  type.name = name_of(kind);
+  type.doc = std::move(doc);
+  type.make = [kind](const Selection&) { return norm_formula(kind); };
+  return type;
+}
+
+ActivationType activation(Activation kind, std::string doc) {
+  ActivationType type;
+  type.name = name_of(kind);
+  type.doc = std::move(doc);
+  type.make = [kind](const Selection&) { return activation_function(kind); };
+  return type;
+}
+
+PositionType position(Position kind, std::string doc) {
+  PositionType type;
+  type.name = name_of(kind);
+  type.doc = std::move(doc);
+  return type;
+}
+
+PositionType sinusoidal() {
+  auto type = position(Position::sinusoidal, "Sines and cosines are added to the vectors of tokens.");
+  type.make_added = [](const ModelConfig& config) -> std::shared_ptr<AddedPositionsImpl> {
+    return std::make_shared<SinusoidalPositionsImpl>(
+        SinusoidalPositionsOptions(config.d_model).layout(config.sinusoid_layout));
+  };
+  return type;
+}
+
+PositionType learned() {
+  auto type = position(Position::learned, "A learned vector for each position is added to those of tokens.");
+  type.make_added = [](const ModelConfig& config) -> std::shared_ptr<AddedPositionsImpl> {
+    return std::make_shared<LearnedPositionsImpl>(
+        LearnedPositionsOptions(config.max_positions, config.d_model).offset(config.position_offset));
+  };
+  type.count = [](CostAccount& account, const std::string& name, const ModelConfig& config) {
+    count_table(account, name, config.position_rows(), config.d_model);
+  };
+  return type;
+}
+
+PositionType alibi() {
+  auto type = position(Position::alibi, "Scores fall with the distance, in each head at its own rate.");
+  type.make_bias = [](const ModelConfig& config, Direction) -> std::shared_ptr<ScoreBiasImpl> {
+    return std::make_shared<AlibiBiasImpl>(AlibiBiasOptions(config.n_heads));
+  };
+  return type;
+}
+
+PositionType t5() {
+  auto type = position(Position::t5, "A learned number for each range of distances is added to scores.");
+  type.make_bias = [](const ModelConfig& config, Direction direction) -> std::shared_ptr<ScoreBiasImpl> {
+    return std::make_shared<T5BiasImpl>(T5BiasOptions(config.n_heads)
+                                            .direction(direction)
+                                            .n_buckets(config.relative_buckets)
+                                            .max_distance(config.relative_max_distance));
+  };
+  type.count = [](CostAccount& account, const std::string& name, const ModelConfig& config) {
+    count_table(account, account.path(name, "buckets"), config.relative_buckets, config.n_heads);
+  };
+  return type;
+}
+
+std::vector<PositionType> library_positions() {
+  return {position(Position::none, "The model does not see the order, except by causality."),
+          sinusoidal(),
+          learned(),
+          position(Position::rotary, "Queries and keys are turned by angles that grow with the position."),
+          alibi(),
+          t5(),
+          position(Position::shaw, "A learned vector for each distance is added to keys.")};
+}
+
+}  // namespace
+
+Registry<NormType>& norm_types() {
+  static Registry<NormType> types(
+      "norm", {norm(NormKind::layer_norm, "Mean 0 and deviation 1, then a gain and a bias."),
+               norm(NormKind::layer_norm_annotated, "The same as \"The Annotated Transformer\" writes it."),
+               norm(NormKind::rms_norm, "Root mean square 1, then a gain."),
+               norm(NormKind::rms_norm_outside, "The same with epsilon outside the root.")});
+  return types;
+}
+
+Registry<ActivationType>& activation_types() {
+  static Registry<ActivationType> types(
+      "activation", {activation(Activation::relu, "max(0, x)."), activation(Activation::gelu, "x Φ(x)."),
+                     activation(Activation::gelu_tanh, "An approximation of gelu by tanh (GPT-2)."),
+                     activation(Activation::silu, "x times its sigmoid."),
+                     activation(Activation::swiglu, "A gate with silu."),
+                     activation(Activation::geglu, "A gate with gelu."),
+                     activation(Activation::geglu_tanh, "A gate with gelu_tanh."),
+                     activation(Activation::reglu, "A gate with relu.")});
+  return types;
+}
+
+Registry<PositionType>& position_types() {
+  static Registry<PositionType> types("position", library_positions());
+  return types;
+}
+
+std::shared_ptr<const ActivationFunction> activation_of(const ModelConfig& config) {
+  return activation_types().at(config.activation).make(config.activation);
+}
+
+bool needs_scores(const ModelConfig& config) {
+  return config.position == Position::shaw || position_types().at(config.position).make_bias;
+}
+
+}  // namespace zoo
