@@ -249,12 +249,12 @@ class Prober {
   void training() {
     torch::manual_seed(2);
     const auto model = initialized_model(config_, purpose_of(role_));
-    const auto targets = torch::randint(kVocabulary, {length_}, torch::kInt64);
+    const auto targets = (ids_[0] * 7 + 3).remainder(kVocabulary);  // needs no other token
     torch::optim::Adam optimizer(model->parameters(), torch::optim::AdamOptions(5e-3));
     const Batch batch{
         .input = {.ids = ids_}, .targets = targets, .positions = torch::arange(length_, torch::kInt64)};
     double first = 0, last = 0;
-    constexpr int n_steps = 80;
+    constexpr int n_steps = 40;
     for (int i = 0; i < n_steps; ++i) {
       optimizer.zero_grad();
       const auto loss = torch::nn::functional::cross_entropy(model->logits(model->features(batch)), targets);
@@ -263,7 +263,7 @@ class Prober {
       last = loss.item<double>();
       if (i == 0) first = last;
     }
-    add("training", holds_if(last < 0.8 * first), last / first,
+    add("training", holds_if(last < 0.5 * first), last / first,
         fmt::format("{} steps take the loss of a batch from {:.2f} to {:.2f}", n_steps, first, last));
   }
 

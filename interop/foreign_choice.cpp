@@ -30,7 +30,8 @@ bool is_for_training(std::string_view key) {
   constexpr auto keys = std::to_array<std::string_view>(
       {"model.dropout", "model.attention_dropout", "model.activation_dropout", "model.stochastic_depth",
        "model.init", "model.init_std", "model.init_residual_scaling", "model.projection", "model.gate",
-       "model.mlm_transform", "model.contact_regression", "model.experts.balance", "model.experts.z_loss"});
+       "model.mlm_transform", "model.contact_regression", "model.experts.balance", "model.experts.z_loss",
+       "model.experts.balance_over", "model.experts.bias_rate", "model.experts.capacity"});
   return std::ranges::find(keys, key) != keys.end();
 }
 

@@ -9,6 +9,7 @@
 #include <torch/utils.h>
 
 #include "layers/kernels/dropout.h"
+#include "layers/weights/construction.h"
 #include "layers/weights/description.h"
 
 namespace zoo {
@@ -23,6 +24,20 @@ torch::Tensor within_best_groups(const torch::Tensor& scores, const ExpertsOptio
   const auto best = std::get<1>(of_groups.topk(options.active_groups(), -1));
   const auto outside = torch::ones_like(of_groups, torch::kBool).scatter(-1, best, false);
   return grouped.masked_fill(outside.unsqueeze(-1), -std::numeric_limits<double>::infinity()).flatten(-2);
+}
+
+/// Which of the T tokens of each row are no padding, 1 or 0: (B, T) float; and their number: (B, 1) float.
+std::pair<torch::Tensor, torch::Tensor> real_tokens(const torch::Tensor& lengths, int64_t B, int64_t T,
+                                                    torch::Device device) {
+  const auto options = torch::dtype(torch::kFloat).device(device);
+  if (!lengths.defined()) return {torch::ones({B, T}, options), torch::full({B, 1}, T, options)};
+  const auto counts = lengths.to(options).unsqueeze(1);
+  return {(torch::arange(T, options) < counts).to(torch::kFloat), counts};
+}
+
+std::vector<int64_t> as_list(const torch::Tensor& counts) {
+  const auto on_cpu = counts.to(torch::kCPU, torch::kLong).contiguous();
+  return {on_cpu.const_data_ptr<int64_t>(), on_cpu.const_data_ptr<int64_t>() + on_cpu.numel()};
 }
 
 /// y, whose backward pass also adds `weight` times the gradients of `loss`.
@@ -54,7 +69,14 @@ ExpertsImpl::ExpertsImpl(const ExpertsOptions& options_) : options(options_) {
     return register_module(name, Linear(LinearOptions(from, std::move(parts)).bias(expert.bias())));
   };
   router = register_module("router", Linear(LinearOptions(d_model, n_experts).bias(false)));
-  if (options.choice_bias()) choice_bias = register_buffer("choice_bias", torch::zeros({n_experts}));
+  TORCH_CHECK(options.bias_rate() == 0 || options.choice_bias(), "bias_rate changes choice_bias");
+  TORCH_CHECK(options.chooser() == Chooser::tokens || (options.groups() == 1 && options.capacity() == 0),
+              "experts that choose have neither groups nor another capacity");
+  const auto numbers = [&](double value) {
+    return drawn_tensor({n_experts}, [value](torch::Tensor& tensor) { tensor.fill_(value); });
+  };
+  if (options.choice_bias()) choice_bias = register_buffer("choice_bias", numbers(0));
+  if (options.balance_over() == BalanceOver::step) last_share = register_buffer("last_share", numbers(1));
   if (expert.activation()->is_gated()) gate = maps("gate", d_model, d_ff, WeightUse::hidden);
   up = maps("up", d_model, d_ff, WeightUse::hidden);
   down = maps("down", d_ff, d_model, WeightUse::residual_output);
@@ -83,12 +105,8 @@ ExpertChoice ExpertsImpl::choose_by(const torch::Tensor& scores) const {
 torch::Tensor ExpertsImpl::balance_loss(const torch::Tensor& scores, const torch::Tensor& experts,
                                         const torch::Tensor& lengths) const {
   const int64_t B = scores.size(0), T = scores.size(1);
-  auto counts = torch::full({B, 1}, T, torch::dtype(torch::kFloat).device(scores.device()));
-  auto is_token = torch::ones({B, T, 1}, counts.options());
-  if (lengths.defined()) {
-    counts = lengths.to(counts.options()).unsqueeze(1);
-    is_token = (torch::arange(T, counts.options()) < counts).to(torch::kFloat).unsqueeze(-1);
-  }
+  const auto [is_real, counts] = real_tokens(lengths, B, T, scores.device());
+  const auto is_token = is_real.unsqueeze(-1);
   auto loss = torch::zeros({}, counts.options());
   if (options.balance() > 0) {
     auto shares = options.router() == Router::sigmoid ? scores.sigmoid() : scores.softmax(-1);
@@ -96,12 +114,22 @@ torch::Tensor ExpertsImpl::balance_loss(const torch::Tensor& scores, const torch
     const auto chosen = torch::zeros_like(scores).scatter(-1, experts.view({B, T, -1}), 1.0);
     const double factor = static_cast<double>(options.count()) / static_cast<double>(options.active());
     // Σ over the tokens of a row of the same loss.
-    const auto by_row = (chosen * is_token).sum(1) * factor * (shares * is_token).sum(1);  // (B, E)
-    loss = loss + options.balance() * (by_row / counts.clamp_min(1)).sum();
+    const auto of_row = (shares * is_token).sum(1);  // (B, E)
+    const auto by_row = last_share.defined()
+                            ? of_row * last_share
+                            : (chosen * is_token).sum(1) * factor * of_row / counts.clamp_min(1);
+    loss = loss + options.balance() * by_row.sum();
   }
   if (options.z_loss() > 0)
     loss = loss + options.z_loss() * (scores.logsumexp(-1, /*keepdim=*/true).square() * is_token).sum();
   return loss;
+}
+
+torch::Tensor ExpertsImpl::outputs_of(const torch::Tensor& sorted, const std::vector<int64_t>& counts) {
+  const auto& activation = *options.expert().activation();
+  auto inner = up->forward_groups(sorted, counts);
+  inner = gate ? activation.gated(gate->forward_groups(sorted, counts), inner) : activation(inner);
+  return down->forward_groups(dropout(inner, is_training() ? options.expert().dropout() : 0.0), counts);
 }
 
 torch::Tensor ExpertsImpl::routed(const torch::Tensor& x, const ExpertChoice& choice) {
@@ -109,51 +137,121 @@ torch::Tensor ExpertsImpl::routed(const torch::Tensor& x, const ExpertChoice& ch
   const int64_t k = options.active();
   const auto flat = experts.flatten();  // (N k)
   const auto order = flat.argsort(/*stable=*/true, /*dim=*/0, /*descending=*/false);
-  const auto counted = torch::bincount(flat, /*weights=*/{}, options.count()).to(torch::kCPU).contiguous();
-  const std::vector<int64_t> counts(counted.const_data_ptr<int64_t>(),
-                                    counted.const_data_ptr<int64_t>() + counted.numel());
-  const auto sorted = x.index_select(0, order.div(k, "floor"));
-  const auto& activation = *options.expert().activation();
-  auto inner = up->forward_groups(sorted, counts);
-  inner = gate ? activation.gated(gate->forward_groups(sorted, counts), inner) : activation(inner);
-  inner = dropout(inner, is_training() ? options.expert().dropout() : 0.0);
-  const auto outputs = down->forward_groups(inner, counts);
+  const auto counts = as_list(torch::bincount(flat, /*weights=*/{}, options.count()));
+  const auto outputs = outputs_of(x.index_select(0, order.div(k, "floor")), counts);
   const auto back =
       torch::empty_like(order).scatter_(0, order, torch::arange(order.numel(), order.options()));
   const auto by_token = outputs.index_select(0, back).unflatten(0, {-1, k});  // (N, k, D)
   return (by_token * weights.unsqueeze(-1).to(by_token.scalar_type())).sum(1);
 }
 
-void ExpertsImpl::count_load(const torch::Tensor& scores, const torch::Tensor& experts) {
+torch::Tensor ExpertsImpl::routed(const torch::Tensor& x, const Pairs& pairs) {
+  const auto outputs = outputs_of(x.index_select(0, pairs.tokens), pairs.counts);
+  const auto weighted = outputs * pairs.weights.unsqueeze(-1).to(outputs.scalar_type());
+  return torch::zeros({x.size(0), weighted.size(1)}, weighted.options()).index_add(0, pairs.tokens, weighted);
+}
+
+ExpertsImpl::Pairs ExpertsImpl::chosen_by_experts(const torch::Tensor& scores,
+                                                  const torch::Tensor& lengths) const {
+  const int64_t B = scores.size(0), T = scores.size(1);
+  const auto shares = options.router() == Router::sigmoid ? scores.sigmoid() : scores.softmax(-1);
+  auto values = shares.detach();
+  if (choice_bias.defined()) values = values + choice_bias;
+  const auto [is_token, n_tokens] = real_tokens(lengths, B, T, scores.device());
+  values = values.masked_fill((is_token == 0).unsqueeze(-1), -std::numeric_limits<double>::infinity());
+  const double per_token = static_cast<double>(options.active()) / static_cast<double>(options.count());
+  const auto most = torch::minimum((n_tokens * per_token).ceil(), n_tokens).unsqueeze(-1);  // (B, 1, 1)
+  const auto order = values.argsort(/*stable=*/true, /*dim=*/1, /*descending=*/true);       // (B, T, E)
+  const auto ranks = torch::empty_like(order).scatter_(
+      1, order, torch::arange(T, order.options()).view({1, T, 1}).expand_as(order).contiguous());
+  const auto by_expert = (ranks < most).flatten(0, 1).t();  // (E, N)
+  const auto pairs = by_expert.nonzero();                   // (P, 2): expert, token
+  const auto tokens = pairs.select(1, 1).contiguous();
+  const auto flat = pairs.select(1, 0) + tokens * options.count();
+  return {.tokens = tokens,
+          .weights = shares.flatten().index_select(0, flat) * options.scale(),
+          .counts = as_list(by_expert.sum(1))};
+}
+
+torch::Tensor ExpertsImpl::within_capacity(const torch::Tensor& experts, const torch::Tensor& lengths) const {
+  const int64_t B = experts.size(0), T = experts.size(1), k = experts.size(2), E = options.count();
+  const auto [is_token, n_tokens] = real_tokens(lengths, B, T, experts.device());
+  const auto most =
+      (n_tokens * (options.capacity() * static_cast<double>(k) / static_cast<double>(E))).ceil();  // (B, 1)
+  // First choices of all tokens, then second ones: (B, k T).
+  const auto in_order = experts.transpose(1, 2).flatten(1).unsqueeze(-1);
+  const auto places = torch::zeros({B, k * T, E}, n_tokens.options())
+                          .scatter(2, in_order, is_token.repeat({1, k}).unsqueeze(-1));
+  const auto ranks = places.cumsum(1).gather(2, in_order).squeeze(-1);
+  return (ranks <= most).unflatten(1, {k, T}).transpose(1, 2).logical_or(is_token.unsqueeze(-1) == 0);
+}
+
+void ExpertsImpl::count_load(const torch::Tensor& scores, const torch::Tensor& counts, int64_t n_dropped) {
   const torch::NoGradGuard no_grad;
   const auto log_shares = scores.detach().log_softmax(-1);
   const double entropy = -(log_shares.exp() * log_shares).sum().item<double>();
-  const auto counts = torch::bincount(experts.flatten(), /*weights=*/{}, options.count()).to(torch::kCPU);
+  const auto on_cpu = counts.to(torch::kCPU, torch::kLong);
   const std::scoped_lock lock(counting_);
-  tokens_of_experts_ = tokens_of_experts_.defined() ? tokens_of_experts_ + counts : counts;
+  tokens_of_experts_ = tokens_of_experts_.defined() ? tokens_of_experts_ + on_cpu : on_cpu;
   entropy_ += entropy;
+  n_tokens_ += scores.numel() / options.count();
+  n_dropped_ += n_dropped;
 }
 
-std::optional<ExpertLoad> ExpertsImpl::take_load() {
+void ExpertsImpl::begin_step() {
+  tokens_of_experts_ = torch::Tensor();
+  entropy_ = 0;
+  n_tokens_ = n_dropped_ = 0;
+}
+
+std::optional<ExpertLoad> ExpertsImpl::load() const {
   if (!tokens_of_experts_.defined()) return std::nullopt;
-  const auto counts = std::exchange(tokens_of_experts_, {}).to(torch::kDouble);
-  const double entropy = std::exchange(entropy_, 0);
-  const double n_tokens = counts.sum().item<double>() / static_cast<double>(options.active());
+  const auto of_experts = tokens_of_experts_.to(torch::kDouble);
+  const auto n_tokens = static_cast<double>(n_tokens_);
   const double even = std::log(static_cast<double>(options.count()));
-  return ExpertLoad{.busiest = (counts.max() / counts.mean()).item<double>(),
-                    .idle = (counts == 0).to(torch::kDouble).mean().item<double>(),
-                    .entropy = options.count() > 1 ? entropy / n_tokens / even : 1};
+  return ExpertLoad{
+      .busiest = (of_experts.max() / of_experts.mean()).item<double>(),
+      .idle = (of_experts == 0).to(torch::kDouble).mean().item<double>(),
+      .entropy = options.count() > 1 ? entropy_ / n_tokens / even : 1,
+      .dropped = static_cast<double>(n_dropped_) / (n_tokens * static_cast<double>(options.active()))};
+}
+
+torch::Tensor ExpertsImpl::counts() const {
+  return tokens_of_experts_.defined() ? tokens_of_experts_.clone()
+                                      : torch::zeros({options.count()}, torch::kLong);
+}
+
+void ExpertsImpl::end_step(const torch::Tensor& counts) {
+  const torch::NoGradGuard no_grad;
+  const auto share = counts.to(torch::kDouble) / counts.to(torch::kDouble).mean().clamp_min(1e-9);
+  if (options.bias_rate() > 0)
+    choice_bias.add_((1 - share).sign().to(choice_bias.options()), options.bias_rate());
+  if (last_share.defined()) last_share.copy_(share);
 }
 
 torch::Tensor ExpertsImpl::forward(const torch::Tensor& x, const torch::Tensor& lengths) {
   const auto tokens = x.flatten(0, -2);
   const auto scores = router(tokens).to(torch::kFloat);
-  const auto choice = choose_by(scores);
-  auto y = routed(tokens, choice).view_as(x);
-  if (is_training()) count_load(scores, choice.experts);
-  if (is_training() && torch::GradMode::is_enabled() && (options.balance() > 0 || options.z_loss() > 0)) {
-    const auto loss = balance_loss(scores.unflatten(0, {x.size(0), -1}), choice.experts, lengths);
-    y = WithLoss::apply(y, loss, loss_weight_);
+  const auto by_row = scores.unflatten(0, {x.size(0), -1});  // (B, T, E)
+  torch::Tensor y;
+  if (options.chooser() == Chooser::experts) {
+    const auto pairs = chosen_by_experts(by_row, lengths);
+    y = routed(tokens, pairs).view_as(x);
+    if (is_training()) count_load(scores, torch::tensor(pairs.counts, torch::kLong), 0);
+  } else {
+    auto choice = choose_by(scores);
+    int64_t n_dropped = 0;
+    if (is_training() && options.capacity() > 0) {
+      const auto kept = within_capacity(choice.experts.unflatten(0, {x.size(0), -1}), lengths).flatten(0, 1);
+      choice.weights = choice.weights * kept;
+      n_dropped = kept.numel() - kept.sum().item<int64_t>();
+    }
+    y = routed(tokens, choice).view_as(x);
+    if (is_training())
+      count_load(scores, torch::bincount(choice.experts.flatten(), /*weights=*/{}, options.count()),
+                 n_dropped);
+    if (is_training() && torch::GradMode::is_enabled() && (options.balance() > 0 || options.z_loss() > 0))
+      y = WithLoss::apply(y, balance_loss(by_row, choice.experts, lengths), loss_weight_);
   }
   if (!shared) return y;
   const auto of_all = shared(x);

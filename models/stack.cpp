@@ -117,12 +117,16 @@ ExpertsOptions experts_options(const ModelConfig& config, const ExpertsConfig& e
                      .router(experts.router)
                      .normalize(experts.normalize)
                      .scale(experts.scale)
+                     .chooser(experts.chooser)
                      .choice_bias(experts.choice_bias)
+                     .bias_rate(experts.bias_rate)
+                     .capacity(experts.capacity)
                      .groups(experts.groups)
                      .active_groups(experts.active_groups)
                      .group_score(experts.group_score)
                      .shared_gate(experts.shared_gate)
                      .balance(experts.balance)
+                     .balance_over(experts.balance_over)
                      .z_loss(experts.z_loss);
   if (experts.shared_d_ff) options.shared(network(*experts.shared_d_ff));
   return options;

@@ -4,6 +4,7 @@
 
 #include "base/device.h"
 #include "base/error.h"
+#include "layers/experts.h"
 #include "layers/kernels/tensor_lists.h"
 #include "models/name_patterns.h"
 #include "optimizers/parameters.h"
@@ -67,6 +68,8 @@ void Learner::fit_into_memory(Task& task, MicroBatchOptions limits) {
 }
 
 Learner::Gradients Learner::differentiate(const BatchSequence& batches, double scale) {
+  for (const auto& module : model_->modules())
+    if (auto* const experts = dynamic_cast<ExpertsImpl*>(module.get())) experts->begin_step();
   const auto make = [&](const BatchSequence& rows) { return losses_and_norm(rows, scale); };
   const auto on_device = graph_ ? graph_->run(checked(batches), scale, make) : make(batches);
   const auto numbers = on_device.to(torch::kCPU, torch::kDouble);
@@ -93,6 +96,13 @@ torch::Tensor Learner::losses_and_norm(const BatchSequence& batches, double scal
 
 void Learner::step(double lr) {
   optimizer_->step(lr);
+  for (const auto& module : model_->modules()) {
+    auto* const experts = dynamic_cast<ExpertsImpl*>(module.get());
+    if (!experts || !experts->needs_counts()) continue;
+    const auto counts = experts->counts();
+    if (!processes_.is_alone()) processes_.all_reduce(counts).wait();
+    experts->end_step(counts);
+  }
   if (shards_) shards_->broadcast_parameters();
   if (average_) average_->update();
 }

@@ -17,14 +17,15 @@ std::string rate_text(double rate, std::string_view unit) {
                      : fmt::format("{:.1f} k {}s/s", rate / 1000, unit);
 }
 
-/// How even the work of the experts was since the last row, in the layer where it was least even.
+/// How even the work of the experts was in the last step, in the layer where it was least even.
 void add_loads(const Model& model, Metrics& row) {
   double n_layers = 0, entropy = 0;
   for (const auto& module : model.modules()) {
     auto* const experts = dynamic_cast<ExpertsImpl*>(module.get());
-    const auto load = experts ? experts->take_load() : std::nullopt;
+    const auto load = experts ? experts->load() : std::nullopt;
     if (!load) continue;
     row["experts_busiest"] = std::max(row["experts_busiest"], load->busiest);
+    if (load->dropped > 0) row["experts_dropped"] = std::max(row["experts_dropped"], load->dropped);
     row["experts_idle"] = std::max(row["experts_idle"], load->idle);
     entropy += load->entropy;
     row["router_entropy"] = entropy / ++n_layers;
@@ -67,8 +68,8 @@ void log_step(TrainingRun& run, const StepResult& step) {
     row.emplace("communication_bytes_per_step", static_cast<double>(run.step_bytes));
   }
   add_loads(run.learner->model(), row);
-  std::erase_if(row, [](const auto& entry) { return !std::isfinite(entry.second); });
   row.merge(run.observed);
+  std::erase_if(row, [](const auto& entry) { return !std::isfinite(entry.second); });
   run.record(row);
   run.status =
       fmt::format("loss {:.4f}  {}  {:.1f} ms/step", loss, rate_text(rate, task_type(run.experiment).unit),

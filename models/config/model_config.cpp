@@ -54,11 +54,19 @@ void describe(ConfigVisitor& v, ExpertsConfig& c) {
       "router", c.router,
       "How scores become weights: softmax over all experts, softmax over the chosen ones, or a sigmoid of "
       "each.");
+  v.field(
+      "chooser", c.chooser,
+      "tokens: each token chooses its experts. experts: each expert chooses the tokens of a text that suit "
+      "it best, `active` for each token on average; for encoders, without a loss of balance.");
   v.field("normalize", c.normalize, "The weights of a token's experts are divided by their sum.");
   v.field("scale", c.scale, "Factor on the weights.", Limits::positive());
   v.field("choice_bias", c.choice_bias,
           "Each expert has a number that is added to its score for the choice alone (DeepSeek V3). Training "
-          "leaves it as it is.");
+          "changes it by bias_rate.");
+  v.field("bias_rate", c.bias_rate,
+          "Training: after each step the number of an expert with fewer tokens than the mean rises by this, "
+          "and that of one with more falls (DeepSeek V3: 0.001). Balance without a loss: set balance to 0.",
+          Limits::between(0, 1));
   v.field("groups", c.groups, "Groups of neighbouring experts.", Limits::between(1, most));
   v.field("active_groups", c.active_groups, "A token's experts are chosen from the best groups only.",
           Limits::between(1, most));
@@ -66,6 +74,14 @@ void describe(ConfigVisitor& v, ExpertsConfig& c) {
   v.field("balance", c.balance,
           "Training: factor on the loss of balance of each row, which spreads tokens over experts.",
           Limits::at_least(0));
+  v.field("balance_over", c.balance_over,
+          "Whose tokens the loss of balance counts: those of the row, or those of the last step, over all "
+          "rows and processes.");
+  v.field(
+      "capacity", c.capacity,
+      "Training: an expert takes at most this many times its even share of a row's tokens, and the others "
+      "are dropped; 0: no limit.",
+      Limits::between(0, most));
   v.field("z_loss", c.z_loss,
           "Training: factor on (log of the sum of exp scores)², which keeps scores small.",
           Limits::at_least(0));
@@ -90,6 +106,17 @@ void validate(const ExpertsConfig& c, const Complain& complain) {
   if (c.router == Router::softmax_after_top_k && c.normalize)
     complain("normalize",
              "has no effect on router softmax_after_top_k, whose weights sum to 1: set it to false");
+  if (c.bias_rate > 0 && !c.choice_bias) complain("bias_rate", "changes choice_bias: set it to true");
+  if (c.balance_over == BalanceOver::step && c.balance == 0)
+    complain("balance_over", "has no effect without balance");
+  if (c.chooser == Chooser::experts) {
+    const std::string_view reason = "is for tokens that choose their experts: leave it out";
+    if (c.capacity > 0) complain("capacity", reason);
+    if (c.z_loss > 0) complain("z_loss", reason);
+    if (c.groups > 1) complain("groups", reason);
+    if (c.normalize) complain("normalize", "is for tokens that choose their experts: set it to false");
+    if (c.balance_over != BalanceOver::row) complain("balance_over", reason);
+  }
   if (c.shared_gate && !c.shared_d_ff) complain("shared_gate", "needs shared_d_ff");
 }
 

@@ -89,12 +89,16 @@ struct ExpertsConfig {
   std::optional<int64_t> shared_d_ff = {};  // of the network for every token; default: none
   bool shared_gate = false;
   Router router = Router::softmax;
+  Chooser chooser = Chooser::tokens;
   bool normalize = true;
   double scale = 1;
   bool choice_bias = false;
   int64_t groups = 1, active_groups = 1;
   GroupScore group_score = GroupScore::max;
   double balance = 0.01, z_loss = 0;
+  BalanceOver balance_over = BalanceOver::row;
+  double bias_rate = 0;  // see adjust_bias(); needs choice_bias
+  double capacity = 0;   // 0: no limit
   /// The layers with experts: every `every`-th one, counted from the end of the first `first_dense` ones.
   int64_t first_dense = 0, every = 1;
   std::vector<int64_t> dense_layers = {};  // further layers without experts

@@ -206,16 +206,21 @@ void validate(const ModelConfig& c, const Complain& complain) {
     }
   }
   if (c.experts) validate(*c.experts, complain_under("experts", complain));
+  if (c.experts && c.experts->chooser == Chooser::experts && shape != FamilyShape::encoder)
+    complain("experts.chooser",
+             fmt::format("experts is for an encoder: in architecture {} a token would see later ones through "
+                         "the choice",
+                         c.architecture.type));
   if (c.qk_norm_width != QkNormWidth::head && !c.qk_norm)
     complain("qk_norm_width", "has no effect without qk_norm: set qk_norm to true");
+  if (!c.position.kind() && shape == FamilyShape::other && position_types().at(c.position).make_added)
+    complain("position", fmt::format("{} is added to the vectors of tokens, and architecture {} reads none",
+                                     c.position.type, c.architecture.type));
   if (c.position_offset > 0 && (c.position != Position::learned || shape == FamilyShape::other))
     complain("position_offset", "is for tables of learned positions of tokens: leave it out");
   if (c.sinusoid_layout != SinusoidLayout::interleaved &&
       (c.position != Position::sinusoidal || shape == FamilyShape::other))
     complain("sinusoid_layout", "is for sinusoidal positions of tokens: leave it out");
-  if (!c.position.kind() && shape == FamilyShape::other && position_types().at(c.position).make_added)
-    complain("position", fmt::format("{} is added to the vectors of tokens, and architecture {} reads none",
-                                     c.position.type, c.architecture.type));
   if (c.position == Position::t5 && c.relative_buckets < 4 && shape != FamilyShape::decoder)
     complain("relative_buckets", "must be at least 4: in an encoder half of the buckets are for later keys");
   if (c.position == Position::t5 && c.relative_max_distance <= c.relative_buckets / 2) {

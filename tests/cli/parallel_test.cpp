@@ -14,8 +14,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include "checkpoints/checkpoint.h"
+#include "io/safetensors.h"
 #include "tests/cli/support.h"
 #include "tests/support/small_images.h"
 #include "tests/support/small_recordings.h"
@@ -180,6 +183,28 @@ TEST_F(Parallel, TrainsWhatOneProcessTrains) {
     };
     EXPECT_EQ(files("lm1"), files("lm4")) << "one process writes";
     EXPECT_EQ(files("lm1"), files("lm2z"));
+  }
+}
+
+// The experts' loads are summed over the processes. After more steps, a token between two experts may go to
+// the one or the other, because gradients round differently.
+TEST_F(Parallel, BalancesExpertsAsOneProcessDoes) {
+  for (const std::string experts : {"choice_bias: true, bias_rate: 0.01, balance: 0", "balance_over: step"}) {
+    SCOPED_TRACE(experts);
+    const auto options = fmt::format(
+        "--overwrite --set training.steps=1 --set \"model.experts={{count: 4, d_ff: 16, {}}}\"", experts);
+    train("lm.yaml --out experts1 " + options);
+    train("lm.yaml --out experts2 --nproc 2 " + options);
+    const auto buffer_of = [&](std::string_view run) {
+      const SafetensorsFile file(path(run) / "checkpoints/last/model.safetensors");
+      const std::string name = experts.starts_with("choice") ? "choice_bias" : "last_share";
+      auto buffer = torch::empty({4});
+      file.read_into(buffer, "decoder.layers.0.experts." + name);
+      return buffer;
+    };
+    const auto alone = buffer_of("experts1");
+    EXPECT_TRUE(torch::equal(alone, buffer_of("experts2")));
+    EXPECT_GT(alone.std().item<double>(), 1e-3);
   }
 }
 

@@ -191,18 +191,124 @@ TEST(Experts, TrainingCountsTheirLoad) {
   auto experts = random_experts(some_experts());
   const auto x = torch::randn({2, 9, kTokenWidth});
   experts(x);
-  EXPECT_FALSE(experts->take_load()) << "only training is counted";
+  EXPECT_FALSE(experts->load()) << "only training is counted";
   experts->train();
   const auto chosen = experts->choose(x.flatten(0, 1)).experts;
   const auto shares = experts->router(x.flatten(0, 1)).softmax(-1);
   const auto counts = torch::bincount(chosen.flatten(), {}, kExperts).to(torch::kDouble);
   for (int64_t i = 0; i < 2; ++i) experts(x.narrow(0, i, 1));
-  const auto load = experts->take_load().value();
+  const auto load = experts->load().value();
   EXPECT_DOUBLE_EQ(load.busiest, counts.max().item<double>() / (18.0 * kActive / kExperts));
   EXPECT_DOUBLE_EQ(load.idle, (counts == 0).sum().item<double>() / kExperts);
   EXPECT_NEAR(load.entropy, (-(shares * shares.log()).sum(-1).mean() / std::log(kExperts)).item<double>(),
               1e-5);
-  EXPECT_FALSE(experts->take_load());
+  experts->begin_step();
+  EXPECT_FALSE(experts->load());
+}
+
+// Each expert takes the tokens of a row that suit it best, and padding never.
+TEST(Experts, MayChooseTheirTokens) {
+  const torch::NoGradGuard no_grad;
+  const auto lengths = torch::tensor({9, 5});
+  for (const auto router : {Router::softmax, Router::sigmoid}) {
+    auto experts = random_experts(some_experts().router(router).chooser(Chooser::experts));
+    const auto x = torch::randn({2, 9, kTokenWidth});
+    const auto found = experts(x, lengths);
+    for (int64_t b = 0; b < 2; ++b) {
+      const int64_t n = lengths[b].item<int64_t>();
+      const auto row = x[b].narrow(0, 0, n);
+      const auto scores = experts->router(row);
+      const auto shares = router == Router::softmax ? scores.softmax(-1) : scores.sigmoid();  // (n, E)
+      auto expected = torch::zeros_like(row);
+      const auto most = (n * kActive + kExperts - 1) / kExperts;
+      for (int64_t e = 0; e < kExperts; ++e) {
+        const auto best = std::get<1>(shares.select(1, e).topk(most));
+        for (int64_t i = 0; i < most; ++i) {
+          const auto t = best[i].item<int64_t>();
+          expected[t] += shares[t][e] * said(experts, e, row[t]);
+        }
+      }
+      EXPECT_TRUE(torch::allclose(found[b].narrow(0, 0, n), expected, 1e-4, 1e-5));
+      // Neither padding nor another row changes what a row gets.
+      EXPECT_TRUE(torch::allclose(experts(row.unsqueeze(0))[0], found[b].narrow(0, 0, n), 1e-5, 1e-6));
+    }
+  }
+}
+
+TEST(Experts, DropWhatIsBeyondTheirCapacityInTrainingAlone) {
+  const torch::NoGradGuard no_grad;
+  auto experts = random_experts(some_experts().capacity(0.5));
+  const auto x = torch::randn({2, 9, kTokenWidth});
+  const auto lengths = torch::tensor({9, 5});
+  auto unlimited = random_experts(some_experts());
+  EXPECT_TRUE(torch::equal(experts(x, lengths), unlimited(x, lengths)));
+
+  experts->train();
+  const auto found = experts(x, lengths);
+  double n_dropped = 0;
+  for (int64_t b = 0; b < 2; ++b) {
+    const int64_t n = lengths[b].item<int64_t>();
+    const auto row = x[b].narrow(0, 0, n);
+    const auto choice = experts->choose(row);
+    const auto most = static_cast<int64_t>(std::ceil(0.5 * static_cast<double>(kActive * n) / kExperts));
+    std::vector<int64_t> taken(kExperts, 0);
+    auto expected = torch::zeros_like(row);
+    for (int64_t i = 0; i < kActive; ++i) {
+      for (int64_t t = 0; t < n; ++t) {
+        const auto e = choice.experts[t][i].item<int64_t>();
+        if (++taken[static_cast<size_t>(e)] <= most)
+          expected[t] += choice.weights[t][i] * said(experts, e, row[t]);
+        else
+          ++n_dropped;
+      }
+    }
+    EXPECT_TRUE(torch::allclose(found[b].narrow(0, 0, n), expected, 1e-4, 1e-5));
+  }
+  EXPECT_GT(n_dropped, 0);
+  EXPECT_NEAR(experts->load()->dropped, n_dropped / (18.0 * kActive), 1e-9);
+}
+
+TEST(Experts, ABiasMovesTokensToIdleExperts) {
+  auto experts = random_experts(some_experts().router(Router::sigmoid).choice_bias(true).bias_rate(0.01));
+  experts->choice_bias.zero_();
+  experts->end_step(torch::tensor({9, 0, 3, 3, 3, 3, 3, 0}, torch::kLong).narrow(0, 0, kExperts));
+  const auto counts = torch::tensor({9, 0, 3, 3, 3, 3, 3, 0}, torch::kDouble).narrow(0, 0, kExperts);
+  const auto expected = 0.01 * (counts.mean() - counts).sign();
+  EXPECT_TRUE(torch::allclose(experts->choice_bias, expected.to(torch::kFloat)));
+  // Over many steps on the same tokens the load becomes even.
+  torch::manual_seed(4);
+  const auto x = torch::randn({16, 8, kTokenWidth});
+  experts->choice_bias.zero_();
+  experts->choice_bias[0] = 1;  // all tokens have expert 0
+  experts->train();
+  std::vector<double> busiest;
+  for (int i = 0; i < 200; ++i) {
+    experts->begin_step();
+    experts(x);
+    busiest.push_back(experts->load()->busiest);
+    experts->end_step(experts->counts());
+  }
+  EXPECT_GT(busiest.front(), 1.5);
+  EXPECT_LT(busiest.back(), 1.2);
+}
+
+TEST(Experts, BalanceMayBeOverTheLastStep) {
+  auto experts = random_experts(some_experts().balance(0.3).balance_over(BalanceOver::step));
+  experts->train();
+  experts->weigh_losses(0.25);
+  const auto x = torch::randn({3, 5, kTokenWidth}), upstream = torch::randn({3, 5, kTokenWidth});
+  experts(x);
+  experts->end_step(experts->counts());
+  const auto chosen = experts->choose(x.flatten(0, 1)).experts;
+  const auto counts = torch::bincount(chosen.flatten(), {}, kExperts).to(torch::kFloat);
+  EXPECT_TRUE(torch::allclose(experts->last_share, counts / counts.mean()));
+  auto parameters = experts->parameters();
+  const auto found = gradients_of((experts(x) * upstream).sum(), parameters);
+  const auto loss = 0.25 * 0.3 * (experts->router(x).softmax(-1) * experts->last_share).sum();
+  experts->eval();
+  const auto expected = gradients_of((experts(x) * upstream).sum() + loss, parameters);
+  for (size_t i = 0; i < expected.size(); ++i)
+    EXPECT_TRUE(torch::allclose(found[i], expected[i], 1e-4, 1e-5)) << i;
 }
 
 TEST(Experts, MayBeStoredInFewerBits) {

@@ -159,6 +159,29 @@ TEST(ResumeWithRunningMeans, IsAsNeverStopped) {
   expect_same_run(world.path("run"), world.path("whole"));
 }
 
+// The numbers that balance the experts are no parameters, but training changes them.
+TEST(ResumeWithExperts, IsAsNeverStopped) {
+  const TinyWorld world;
+  for (const std::string experts :
+       {"{count: 6, d_ff: 16, choice_bias: true, bias_rate: 0.01, balance: 0, router: sigmoid}",
+        "{count: 6, d_ff: 16, balance_over: step, capacity: 1.25}"}) {
+    SCOPED_TRACE(experts);
+    const auto experiment =
+        world.experiment("language_modeling", {"model.experts=" + experts, "training.ema_decay=0.8"});
+    train(experiment, {.run_dir = world.path("whole"), .existing = ExistingRun::replace});
+    std::filesystem::remove_all(world.path("run"));
+    auto options = resuming(world.path("run"));
+    int64_t done = 0;
+    for (const int64_t at : {3, 14}) {
+      options.should_stop = [&] { return done++ == at; };
+      EXPECT_EQ(train(experiment, options).step, at);
+      done = at;
+    }
+    train(experiment, resuming(world.path("run")));
+    expect_same_run(world.path("run"), world.path("whole"));
+  }
+}
+
 TEST(ResumeAtAnyMoment, IsAsNeverKilled) {
   const TinyWorld world;
   const auto experiment = world.experiment(
