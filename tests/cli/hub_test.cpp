@@ -103,6 +103,18 @@ TEST_F(HubDirectories, WithoutATokenizerDoWhatNeedsNoText) {
   EXPECT_THAT(run("generate hub --prompt-ids 5,9 --device cpu", 2), HasSubstr("--json"));
 }
 
+// What training alone needs to know of experts is no part of a published model.
+TEST_F(HubDirectories, HaveExpertsWithoutTheLoadsOfTraining) {
+  run("train tiny.yaml --device cpu --out mixture --set model.position=rotary --set model.activation=swiglu "
+      "--set model.norm=rms_norm --set model.bias=false --set model.tie_embeddings=false "
+      "--set \"model.experts={count: 4, d_ff: 16, balance_over: step, capacity: 1.5}\"");
+  run("export mixture mixture.hf");
+  const auto likely = [&](const std::string& model) {
+    return run("score " + model + " --text \"the ship\"");
+  };
+  EXPECT_EQ(likely("mixture"), likely("mixture.hf"));
+}
+
 TEST_F(HubDirectories, NeedDataForAComparison) {
   EXPECT_THAT(run("compare hub tiny --out x --device cpu", 2), HasSubstr("--data FILE"));
   EXPECT_THAT(run("compare tiny.yaml --data other.txt --out x --device cpu", 2),
