@@ -288,6 +288,16 @@ std::set<ScalingPart> curves_of(ProbedPart part) {
   }
 }
 
+/// Why no model of this role may have the part; nothing: it may.
+std::optional<std::string> why_not(const ModelConfig& config, Architecture role) {
+  try {
+    check_model(config, purpose_of(role));
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return std::nullopt;
+}
+
 std::string doc_of(ProbedPart part, const Selection& selection) {
   switch (part) {
     case ProbedPart::attention:
@@ -317,25 +327,28 @@ PartCard probe(ProbedPart part, const Selection& selection, const ProbeOptions& 
                 .refused = {},
                 .curves = {},
                 .scores = {}};
-  std::optional<Architecture> measured;
+  std::optional<ModelConfig> measured;
+  Architecture measured_role{};
   for (const auto role : {Architecture::decoder, Architecture::encoder}) {
-    const auto config = config_with(part, selection, role);
-    try {
-      check_model(config, purpose_of(role));
-    } catch (const ConfigError& error) {
-      card.refused.emplace_back(name_of(role), error.what());
+    auto config = config_with(part, selection, role);
+    const auto refusal = why_not(config, role);
+    if (refusal && part == ProbedPart::attention) {  // some mixers need positions
+      config.position = Position::rotary;
+      config.rotary.fraction = 0.5;
+    }
+    if (refusal && (part != ProbedPart::attention || why_not(config, role))) {
+      card.refused.emplace_back(name_of(role), *refusal);
       continue;
     }
-    if (!measured) measured = role;
+    if (!measured) measured = config, measured_role = role;
     for (auto& check : Prober(config, role, options.seed).checks()) card.checks.push_back(std::move(check));
   }
   if (!measured) throw ConfigError(card.refused.front().second);
   if (!options.scaling) return card;
-  auto config = config_with(part, selection, *measured);
-  config.d_model = 128;
-  config.d_ff = 512;
+  measured->d_model = 128;
+  measured->d_ff = 512;
   const auto wanted = curves_of(part);
-  for (auto& curve : measure_scaling(config, purpose_of(*measured), torch::kCPU, *options.scaling)) {
+  for (auto& curve : measure_scaling(*measured, purpose_of(measured_role), torch::kCPU, *options.scaling)) {
     if (wanted.contains(curve.part)) card.curves.push_back(std::move(curve));
   }
   return card;

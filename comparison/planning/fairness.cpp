@@ -25,6 +25,12 @@ Values values_of(const Experiment& experiment) {
   return values;
 }
 
+/// The value of a key; a key of a group that a configuration leaves out has none, as if it were null.
+std::string value_of(const Values& values, const std::string& key) {
+  const auto found = values.find(key);
+  return found == values.end() ? "null" : found->second;
+}
+
 /// The notice for a key that must be the same for all; nothing for a key that may differ.
 std::optional<NoticeKind> promise_of(std::string_view key) {
   if (key.starts_with("data.tokenizer.")) return NoticeKind::tokenizer;
@@ -54,8 +60,13 @@ std::vector<std::string> differing_keys(const std::vector<Values>& all, BudgetKi
     return key.starts_with("generation.") || std::find(names.begin(), names.end(), key) != names.end() ||
            (is_of_budget(key) && budget != BudgetKind::steps);
   };
-  for (const auto& [key, value] : all.front()) {
-    const auto differs = [&](const Values& other) { return other.at(key) != value; };
+  std::set<std::string> names;
+  for (const auto& values : all)
+    for (const auto& [key, value] : values) names.insert(key);
+  for (const auto& key : names) {
+    const auto differs = [&](const Values& other) {
+      return value_of(other, key) != value_of(all.front(), key);
+    };
     if (!ignored(key) && std::any_of(all.begin(), all.end(), differs)) keys.push_back(key);
   }
   return keys;
@@ -66,7 +77,7 @@ std::string who_has_what(const std::string& key, const std::vector<PlannedVarian
                          const std::vector<Values>& values) {
   std::vector<std::pair<std::string, std::vector<std::string>>> groups;
   for (size_t i = 0; i < variants.size(); ++i) {
-    const auto& value = values[i].at(key);
+    const auto value = value_of(values[i], key);
     auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.first == value; });
     if (group == groups.end()) group = groups.insert(groups.end(), {value, {}});
     group->second.push_back(variants[i].name);

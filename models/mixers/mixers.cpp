@@ -20,12 +20,13 @@ MixerType delta_mixer();
 MixerType convolution_mixer();
 MixerType linformer_mixer();
 MixerType mlp_mixer();
+MixerType latent_mixer();
 
 Registry<MixerType>& mixer_types() {
   static Registry<MixerType> types(
       "type of attention",
       {full_mixer(), window_mixer(), strided_mixer(), fixed_mixer(), blocks_mixer(), linear_mixer(),
-       performer_mixer(), delta_mixer(), convolution_mixer(), linformer_mixer(), mlp_mixer()});
+       performer_mixer(), delta_mixer(), convolution_mixer(), linformer_mixer(), mlp_mixer(), latent_mixer()});
   return types;
 }
 

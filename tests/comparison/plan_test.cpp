@@ -286,6 +286,12 @@ TEST_F(Plan, KnowsTheKeysThatDiffer) {
   EXPECT_EQ(result.budget.amount, 20);
 }
 
+TEST_F(Plan, AGroupThatOneLeavesOutIsADifference) {
+  const auto result = plan({{"dense", {}}, {"mixture", {"model.experts={count: 4, d_ff: 16}"}}});
+  EXPECT_THAT(result.differences, ::testing::Contains("model.experts.count"));
+  EXPECT_THAT(result.differences, ::testing::Not(::testing::Contains(::testing::HasSubstr("training."))));
+}
+
 // The trainer counts exactly the amounts that the plan predicts.
 TEST_F(Plan, BudgetsOfTokensAndFlopsHold) {
   for (const char* task : {"language_modeling", "text_to_text", "text_classification"}) {
