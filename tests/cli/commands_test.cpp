@@ -422,6 +422,34 @@ TEST_F(Commands, ConfigExplainsOneKey) {
               AllOf(HasSubstr("\nmodels\n"), HasSubstr("  gpt2 "), HasSubstr("  GPT-2 124M\n")));
 }
 
+TEST_F(Commands, ProbeSaysWhatHoldsForAPart) {
+  const auto shown =
+      zoo("probe \"attention={type: window, size: 4}\" --no-costs --json --out card.html");  // says: page: …
+  EXPECT_EQ(shown.code, 0);
+  const auto card = json::parse(shown.out);
+  EXPECT_EQ(card["name"], "window");
+  EXPECT_TRUE(card["scaling"].empty());
+  for (const auto& check : card["checks"]) EXPECT_NE(check["holds"], false) << check;
+  EXPECT_THAT(read_file(path("card.html")), HasSubstr("\"name\":\"window\""));
+  EXPECT_THAT(output("probe norm=rms_norm"),
+              AllOf(HasSubstr("causal     holds"), HasSubstr("norm          64 to")));
+  const auto refused = [&](const std::string& arguments) {
+    const auto outcome = zoo("probe " + arguments);
+    EXPECT_EQ(outcome.code, 2) << outcome.out;
+    return outcome.err;
+  };
+  EXPECT_THAT(refused("window"), HasSubstr("'window' is not a part: write KEY=TYPE"));
+  EXPECT_THAT(refused("norm=rms"), HasSubstr("norm must be one of layer_norm"));
+  EXPECT_THAT(refused("attention=mlp"), HasSubstr("mlp needs the number of tokens"));
+  EXPECT_THAT(refused("norm=rms_norm --set training.steps=3"), HasSubstr("name one"));
+  // The task of the fixture, trained with another norm. Its progress is on stderr.
+  const auto trained = zoo("probe norm=rms_norm --no-costs --json --task writer.yaml --set training.steps=2");
+  const auto scores = json::parse(trained.out)["scores"];
+  ASSERT_EQ(scores.size(), 1U);
+  EXPECT_EQ(scores[0]["task"], "writer");
+  EXPECT_EQ(scores[0]["steps"], 2);
+}
+
 TEST_F(Commands, ShellsCompleteCommands) {
   const auto words_after = [&](const std::string& line) {
     dir().write("complete.sh", output("completion bash") + fmt::format(R"(
