@@ -7,8 +7,8 @@
 
 #include <ATen/Parallel.h>
 
-#include "parallel/threads.h"
 #include "optimizers/library_rules.h"
+#include "parallel/threads.h"
 
 namespace zoo {
 namespace {

@@ -8,16 +8,17 @@
 #include <torch/types.h>
 
 #include "io/safetensors.h"
-#include "parallel/process_group.h"
 #include "optimizers/optimizer_config.h"
 #include "optimizers/parameters.h"
 #include "optimizers/update_rule.h"
+#include "parallel/process_group.h"
 
 namespace zoo {
 
 /// Updates parameters from their gradients, by the rule that the configuration names. Beside a rule for the
-/// matrices of the hidden layers, such as Muon, AdamW updates all other parameters. Parameters may have a learning rate and
-/// a weight decay of their own (Parameter). A parameter without a gradient stays as it is, without decay.
+/// matrices of the hidden layers, such as Muon, AdamW updates all other parameters. Parameters may have a
+/// learning rate and a weight decay of their own (Parameter). A parameter without a gradient stays as it is,
+/// without decay.
 class Optimizer {
  public:
   /// `parameters` are all or some parameters of a model, on their final device; the optimiser shares them.

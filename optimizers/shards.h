@@ -8,9 +8,9 @@
 #include <torch/types.h>
 
 #include "io/safetensors.h"
-#include "parallel/process_group.h"
 #include "optimizers/optimizer.h"
 #include "optimizers/parameters.h"
+#include "parallel/process_group.h"
 
 namespace zoo {
 

@@ -24,9 +24,9 @@ MixerType latent_mixer();
 
 Registry<MixerType>& mixer_types() {
   static Registry<MixerType> types(
-      "type of attention",
-      {full_mixer(), window_mixer(), strided_mixer(), fixed_mixer(), blocks_mixer(), linear_mixer(),
-       performer_mixer(), delta_mixer(), convolution_mixer(), linformer_mixer(), mlp_mixer(), latent_mixer()});
+      "type of attention", {full_mixer(), window_mixer(), strided_mixer(), fixed_mixer(), blocks_mixer(),
+                            linear_mixer(), performer_mixer(), delta_mixer(), convolution_mixer(),
+                            linformer_mixer(), mlp_mixer(), latent_mixer()});
   return types;
 }
 

@@ -1,11 +1,11 @@
 // Recordings in requests: /v1/audio/transcriptions and /predict.
 
 #include "data/audio/recordings.h"
-#include "data/audio/sound_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "data/audio/sound_file.h"
 #include "io/files.h"
 #include "tasks/audio/speech_batches.h"
 #include "tasks/audio/transcription.h"

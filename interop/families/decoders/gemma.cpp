@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "interop/families/common.h"
-#include "interop/families/families.h"
 #include "interop/families/decoders/llama.h"
+#include "interop/families/families.h"
 
 namespace zoo {
 namespace {
