@@ -48,7 +48,8 @@ struct CompareArguments {
 
 void show_plan(const ComparisonPlan& plan, int64_t n_tuning) {
   size_t n_runs = 0;
-  for (const auto& variant : plan.variants) n_runs += variant.runs.empty() ? variant.seeds.size() : 0;
+  for (const auto& variant : plan.variants)
+    n_runs += variant.runs.empty() && !variant.ablation ? variant.seeds.size() : 0;
   std::cerr << fmt::format("{}: {} variants, {} trainings{}, budget {} {:.6g}\n", plan.settings.name,
                            plan.variants.size(), n_runs,
                            n_tuning > 0 ? fmt::format(" after {} short ones", n_tuning) : "",

@@ -45,7 +45,8 @@ bool may_change(std::string_view key) {
   if (key.starts_with("data.tokenizer.")) return false;
   if (!key.starts_with("model.") || std::ranges::find(free, key) != free.end()) return true;
   // These keys make a context longer after training (Chen et al. 2023; Peng et al. 2023).
-  return key.starts_with("model.rotary.") && key != "model.rotary.layout" && key != "model.rotary.fraction";
+  return key.starts_with("model.rotary.") && key != "model.rotary.layout" && key != "model.rotary.fraction" &&
+         key != "model.rotary.turns";
 }
 
 /// Gives keys without a value the value that follows from other keys.

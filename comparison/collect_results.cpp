@@ -7,9 +7,11 @@
 
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/error.h"
 #include "checkpoints/run.h"
+#include "comparison/ablated_scores.h"
 #include "comparison/findings.h"
 #include "comparison/kept_results.h"
 #include "comparison/main_effects.h"
@@ -91,15 +93,19 @@ class Collector {
     const auto& metric = results_.metric;
     if (const auto unequal = unequal_machine(plan_.budget, runs)) note(NoticeKind::budget, *unequal);
     const bool fair = is_fair(results_.notices);
-    compare_with_baselines(runs, metric, {.margin = plan_.settings.margin, .fair = fair});
-    compare_translations(runs);
-    compare_slices(runs, metric, plan_.settings.margin);
+    compare_with_baselines(
+        runs, metric,
+        {.margin = plan_.settings.margin, .fair = fair, .correction = plan_.settings.correction});
+    compare_translations(runs, plan_.settings.correction);
+    compare_slices(runs, metric, plan_.settings.margin, plan_.settings.correction);
     results_.power = power_of(runs);
     results_.sizes = size_fit(plan_, runs, metric);
     results_.effects = main_effects(plan_, runs, metric);
     const auto of_sizes = size_finding(results_.sizes, fair);
     results_.measured =
         of_sizes.empty() ? findings(runs, metric, fair) : verdict_finding(runs, fair) + " " + of_sizes;
+    if (const auto of_ablations = ablation_finding(runs, metric, fair); !of_ablations.empty())
+      results_.measured += (results_.measured.empty() ? "" : " ") + of_ablations;
     if (fair) {
       const auto& unit = task_type(plan_.variants.front().experiment).unit;
       if (const auto seen = consumption_finding(plan_.budget, runs, unit); !seen.empty())
@@ -122,7 +128,11 @@ class Collector {
 
   /// Returns false if it was told to stop.
   bool add_run(const PlannedVariant& variant) {
-    RunResults run{.name = variant.name, .variant = variant.variant, .baseline = variant.baseline};
+    RunResults run{.name = variant.name,
+                   .variant = variant.variant,
+                   .baseline = variant.baseline,
+                   .ablation = variant.ablation};
+    if (variant.ablation) return add_ablation(std::move(run), variant);
     if (const auto dir = dir_of(variant, variant.seeds.front());
         !variant.runs.empty() && variant.seeds.size() == 1 && !failure_of(dir)) {
       run.examples = examples_of_run(dir, results_.metric, options_.device);
@@ -147,6 +157,37 @@ class Collector {
     }
     run.metric = mean_of_seeds(run);
     if (shown) look_at(variant, *dir, *shown, run);
+    results_.runs.push_back(std::move(run));
+    return true;
+  }
+
+  /// The scores of trained models with parts replaced; their row is there already. Of the training and of
+  /// what does not depend on the ablation, this row has nothing. Returns false if it was told to stop.
+  bool add_ablation(RunResults run, const PlannedVariant& variant) {
+    const auto& trained = *std::ranges::find(results_.runs, variant.ablation->of, &RunResults::name);
+    run.guess = trained.guess;
+    std::vector<std::string> found;  // where each seed has its own heads
+    for (const auto& seed : trained.seeds) {
+      if (stopped()) return false;
+      SeedResults results{.seed = seed.seed, .run = seed.run, .end = seed.end, .error = seed.error};
+      if (!seed.error) {
+        say(fmt::format("ablating {}, seed {}: {}", trained.name, seed.seed, variant.name));
+        const auto path = options_.dir / "measured" / fmt::format("{}-seed-{}.json", variant.slug, seed.seed);
+        auto ablated = ablated_scores(dir_of(variant, seed.seed), *variant.ablation, path, options_.device);
+        results.scores = std::move(ablated.scores);
+        results.ablated = std::move(ablated.parts);
+        if (variant.ablation->strongest)
+          found.push_back(fmt::format("{} (seed {})", fmt::join(results.ablated, " and "), seed.seed));
+      }
+      results.metric = value_of(results_.metric, results.scores);
+      results.loss = value_of({.key = "loss", .label = "loss"}, results.scores);
+      // Whether its training has come to something; a model without a part may say less than the frequencies.
+      results.learnt = seed.learnt;
+      run.seeds.push_back(std::move(results));
+    }
+    if (!found.empty())
+      note(NoticeKind::training, fmt::format("{} is without {}", variant.name, fmt::join(found, ", ")));
+    run.metric = mean_of_seeds(run);
     results_.runs.push_back(std::move(run));
     return true;
   }
@@ -293,6 +334,7 @@ class Collector {
     Json key{{"seconds", plan_.settings.speed_seconds}, {"runs", Json::object()}};
     for (size_t i = 0; i < results_.runs.size(); ++i) {
       auto& run = results_.runs[i];
+      if (run.ablation) continue;
       const auto dir = shown_dir(plan_.variants[i], run);
       if (!dir) continue;
       measured.push_back({run.name, *dir});

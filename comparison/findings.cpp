@@ -42,6 +42,14 @@ Pairs pairs_of(const RunResults& run, const RunResults& other) {
   return pairs;
 }
 
+/// How many pairs differ in the direction of their mean difference; none of equal ones.
+int64_t n_agreeing(const Pairs& pairs, double difference) {
+  int64_t n = 0;
+  for (size_t i = 0; i < pairs.values.size(); ++i)
+    n += (pairs.values[i] - pairs.baseline[i]) * difference > 0;
+  return n;
+}
+
 /// "1.9070 ± 0.0062", "83.12 ± 0.44 %": two digits of the interval that are not zero; four of a mean without.
 std::string shown(const Interval& interval, const Metric& metric) {
   const double factor = metric.percent ? 100 : 1;
@@ -98,6 +106,7 @@ std::vector<Said> verdicts_of(const Runs& runs) {
                            {Verdict::unsteady, "cannot be compared with"}};
   for (auto& said : all) {
     for (const auto& run : runs) {
+      if (run.ablation) continue;  // ablation_finding() is about these
       if (run.versus_baseline && run.versus_baseline->verdict == said.verdict) said.names.push_back(run.name);
     }
   }
@@ -111,6 +120,7 @@ Names variants_of_grid(const Runs& runs) {
   Names variants;
   int64_t n_baselines = 0;
   for (const auto& run : runs) {
+    if (run.ablation) continue;
     n_baselines += !run.baseline;
     if (std::ranges::find(variants, run.variant) == variants.end()) variants.push_back(run.variant);
   }
@@ -185,6 +195,7 @@ std::string against_one(const std::vector<Said>& verdicts, const std::string& ba
 std::string without_success(const Runs& runs) {
   Names failed, never, partly;
   for (const auto& run : runs) {
+    if (run.ablation) continue;
     if (!run.metric)
       failed.push_back(run.name);
     else if (n_not_learnt(run) == std::ssize(run.seeds))
@@ -205,11 +216,14 @@ std::string without_success(const Runs& runs) {
 /// "gpt has the best mean of 4 runs: 1.907 ± 0.006 bits per byte (mean of 3 seeds, 95 % interval)."
 std::string best_finding(const Runs& runs, const Metric& metric) {
   const RunResults* best = nullptr;
+  int64_t n_trained = 0;
   for (const auto& run : runs) {
+    if (run.ablation) continue;
+    ++n_trained;
     if (run.metric && (!best || metric.is_better(run.metric->mean, best->metric->mean))) best = &run;
   }
   const int64_t n = best->metric->n;
-  const auto what = runs.size() == 1 ? "" : fmt::format("the best mean of {} runs: ", runs.size());
+  const auto what = n_trained == 1 ? "" : fmt::format("the best mean of {} runs: ", n_trained);
   return fmt::format("{} has {}{} {} {}.", best->name, what, shown(*best->metric, metric), metric.label,
                      n > 1 ? fmt::format("(mean of {} seeds, 95 % interval)", n) : "(one seed: no interval)");
 }
@@ -294,6 +308,7 @@ void compare_with_baselines(Runs& runs, const Metric& metric, const TestRules& r
         run.differing = differing_examples(*run.examples, *baseline.examples, most_shown);
       }
     }
+    if (versus.over == TestedOver::seeds) versus.agreeing = n_agreeing(pairs, versus.test.difference);
     if (!metric.percent) versus.margin *= std::abs(mean_interval(pairs.baseline).mean);
     p_same.push_back(equivalence_p(versus.test, versus.margin));
     if (learnt_in_part(run) || learnt_in_part(baseline)) {  // no test
@@ -306,8 +321,8 @@ void compare_with_baselines(Runs& runs, const Metric& metric, const TestRules& r
     tested.push_back(&run);
   }
   const int64_t n_tests = std::ranges::count_if(p, [](const auto& one) { return one.has_value(); });
-  p = holm_corrected_known(p);
-  p_same = holm_corrected_known(p_same);
+  p = corrected_known(rules.correction, p);
+  p_same = corrected_known(rules.correction, p_same);
   for (size_t i = 0; i < tested.size(); ++i) {
     auto& versus = *tested[i]->versus_baseline;
     versus.p_corrected = p[i];
@@ -321,7 +336,7 @@ void compare_with_baselines(Runs& runs, const Metric& metric, const TestRules& r
   }
 }
 
-void compare_translations(Runs& runs) {
+void compare_translations(Runs& runs, Correction correction) {
   for (const auto metric : {TextMetric::bleu, TextMetric::chrf}) {
     std::vector<std::vector<TextCounts>> counts;  // of each run; empty without translations
     for (const auto& run : runs) {
@@ -353,7 +368,7 @@ void compare_translations(Runs& runs) {
       p.push_back(score.test->p);
     }
   }
-  p = holm_corrected_known(p);
+  p = corrected_known(correction, p);
   for (size_t i = 0; i < tested.size(); ++i) {
     tested[i]->p_corrected = p[i];
     const bool are_same = tested[i]->test->low == 0.0 && tested[i]->test->high == 0.0;
@@ -427,6 +442,31 @@ std::string consumption_finding(const Budget& budget, const Runs& runs, std::str
                                   : fmt::format("{} {}", one.second, amount(one)));
   }
   return within + enumerated(parts) + ".";
+}
+
+std::string ablation_finding(const Runs& runs, const Metric& metric, bool fair) {
+  if (!fair) return "";
+  std::string text;
+  for (const auto& run : runs) {
+    if (!run.ablation || !run.versus_baseline) continue;
+    const auto& versus = *run.versus_baseline;
+    const auto& [n, difference, error, low, high, p] = versus.test;
+    const double factor = metric.percent ? 100 : 1;
+    const int digits =
+        low ? digits_after_point(factor * (*high - *low) / 2, 2) : digits_after_point(factor * difference, 3);
+    const auto number = [&](double value) {
+      return fmt::format("{:.{}f}", factor * (difference < 0 ? -value : value), digits);
+    };
+    text += fmt::format("{}{}: {} {}{} {} than {}", text.empty() ? "" : " ", run.name, metric.label,
+                        number(difference), metric.percent ? " points" : "",
+                        difference < 0 ? "lower" : "higher", *run.baseline);
+    if (low)
+      text += difference < 0 ? fmt::format(" ({} to {})", number(*high), number(*low))
+                             : fmt::format(" ({} to {})", number(*low), number(*high));
+    if (versus.agreeing) text += fmt::format(", in {} of {} seeds", *versus.agreeing, n);
+    text += ".";
+  }
+  return text;
 }
 
 std::string findings(const Runs& runs, const Metric& metric, bool fair) {

@@ -42,17 +42,6 @@ constexpr std::pair<const char*, std::optional<Measured> RunSpeed::*> kSpeeds[] 
     {"decode_tokens_per_second", &RunSpeed::decode_tokens_per_second},
     {"first_token_seconds", &RunSpeed::first_token_seconds}};
 
-/// The key of kept scores. If weights, configuration or device change, scores are computed again.
-Json score_key(const fs::path& run_dir, c10::Device device) {
-  const auto weights = run_weights(run_dir);
-  std::error_code ignored;
-  return {{"weights", weights.filename().string()},
-          {"bytes", fs::file_size(weights, ignored)},
-          {"written", fs::last_write_time(weights, ignored).time_since_epoch().count()},
-          {"config", sha256(read_file(run_dir / "config.yaml", Follow::nothing))},
-          {"device", device.str()}};
-}
-
 /// Whether an evaluation of the run may have a confusion matrix.
 bool has_classes(const fs::path& run_dir) { return task_type(read_run_experiment(run_dir)).needs_labels(); }
 
@@ -167,6 +156,16 @@ double number_in(const Metrics& row, const std::string& name) {
 }
 
 }  // namespace
+
+Json score_key(const fs::path& run_dir, c10::Device device) {
+  const auto weights = run_weights(run_dir);
+  std::error_code ignored;
+  return {{"weights", weights.filename().string()},
+          {"bytes", fs::file_size(weights, ignored)},
+          {"written", fs::last_write_time(weights, ignored).time_since_epoch().count()},
+          {"config", sha256(read_file(run_dir / "config.yaml", Follow::nothing))},
+          {"device", device.str()}};
+}
 
 Metrics scores_of(const fs::path& run_dir, c10::Device device) {
   const auto key = score_key(run_dir, device);

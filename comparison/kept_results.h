@@ -14,6 +14,9 @@
 
 namespace zoo {
 
+/// The key of kept scores. If weights, configuration or device change, scores are computed again.
+Json score_key(const std::filesystem::path& run_dir, c10::Device device);
+
 /// All metrics of a run's best weights on its validation data, by name; NaN for a number that is not finite.
 /// Throws the errors of Run::open().
 Metrics scores_of(const std::filesystem::path& run_dir, c10::Device device);

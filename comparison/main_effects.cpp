@@ -62,6 +62,7 @@ std::vector<MainEffect> main_effects(const ComparisonPlan& plan, const std::vect
     for (const int64_t seed : seeds) {
       std::vector<double> with_first, with_second;
       for (size_t i = 0; i < runs.size(); ++i) {
+        if (plan.variants[i].ablation) continue;
         const auto level = value_at(plan.variants[i], key);
         if (level == levels[0]) with_first.push_back(values[i].at(seed));
         if (level == levels[1]) with_second.push_back(values[i].at(seed));
@@ -73,7 +74,7 @@ std::vector<MainEffect> main_effects(const ComparisonPlan& plan, const std::vect
   }
   std::vector<std::optional<double>> p;
   for (const auto& effect : effects) p.push_back(effect.test.p);
-  p = holm_corrected_known(p);
+  p = corrected_known(plan.settings.correction, p);
   for (size_t i = 0; i < effects.size(); ++i) {
     effects[i].p_corrected = p[i];
     effects[i].verdict = verdict(effects[i].test, p[i], std::nullopt, metric.better);

@@ -67,6 +67,7 @@ struct SeedResults {
   std::optional<double> loss = {};          // on validation data
   std::optional<bool> learnt = {};          // more than the frequencies of the targets; absent where unknown
   Curves curves = {};
+  std::vector<std::string> ablated = {};  // the parts that an ablation has replaced in this one
 };
 
 /// What a test compares: the metrics of several seeds, or what two models reached on each example.
@@ -81,6 +82,8 @@ struct VersusBaseline {
   std::optional<int64_t> seeds_needed = {};  // to decide an undecided test
   Verdict verdict = Verdict::untested;
   TestedOver over = TestedOver::seeds;
+  /// Over seeds: how many of the pairs differ in the direction of the mean difference.
+  std::optional<int64_t> agreeing = {};
 };
 
 /// BLEU or chrF of a translator's outputs, and against its baseline.
@@ -126,6 +129,7 @@ struct RunResults {
   std::string name;
   std::string variant = {};                  // see Variant
   std::optional<std::string> baseline = {};  // see PlannedVariant
+  std::optional<AblationConfig> ablation = {};
   std::vector<SeedResults> seeds = {};
   std::optional<GuessLosses> guess = {};
   std::optional<Interval> metric = {};         // of the seeds that count; absent where all failed

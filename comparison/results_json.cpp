@@ -244,6 +244,16 @@ static void to_json(Json& json, const VersusBaseline& versus) {
           {"p_same", or_null(versus.p_same)},
           {"seeds_needed", or_null(versus.seeds_needed)},
           {"verdict", name_of(versus.verdict)}};
+  if (versus.agreeing) json["agreeing"] = *versus.agreeing;
+}
+
+static void to_json(Json& json, const AblationConfig& ablation) {
+  json = {{"of", ablation.of},
+          {"by", name_of(ablation.by)},
+          {"parts", ablation.parts},
+          {"strongest", ablation.strongest ? Json(name_of(*ablation.strongest)) : Json()},
+          {"heads", ablation.strongest ? Json(ablation.heads) : Json()},
+          {"positions", ablation.positions}};
 }
 
 namespace {
@@ -336,25 +346,27 @@ Json seed_json(const SeedResults& seed, const Metric& metric) {
   const auto known = [&](auto count) { return seed.state ? Json((*seed.state).*count) : Json(); };
   Json valid = seed.scores;
   if (seed.metric) valid[metric.key] = *seed.metric;
-  return {{"seed", seed.seed},
-          {"run", seed.run.empty() ? Json() : Json(seed.run)},
-          {"end", name_of(seed.end)},
-          {"error", or_null(seed.error)},
-          {"steps", known(&TrainingState::step)},
-          {"tokens", known(&TrainingState::tokens)},
-          {"flops", known(&TrainingState::flops)},
-          {"seconds", known(&TrainingState::seconds)},
-          {"valid_loss", or_null(seed.loss)},
-          {"valid", std::move(valid)},
-          {"learnt", or_null(seed.learnt)},
-          {"best_step", known(&TrainingState::best_step)},
-          {"peak_memory_bytes", known(&TrainingState::peak_memory_bytes)},
-          {"peak_resident_bytes", known(&TrainingState::peak_resident_bytes)},
-          {"curve", curve_json(seed.curves.valid,
-                               {{"valid_loss", &CurvePoint::loss}, {"metric", &CurvePoint::metric}})},
-          {"train_curve", curve_json(seed.curves.train, {{"train_loss", &CurvePoint::loss},
-                                                         {"grad_norm", &CurvePoint::grad_norm},
-                                                         {"lr", &CurvePoint::lr}})}};
+  Json json = {{"seed", seed.seed},
+               {"run", seed.run.empty() ? Json() : Json(seed.run)},
+               {"end", name_of(seed.end)},
+               {"error", or_null(seed.error)},
+               {"steps", known(&TrainingState::step)},
+               {"tokens", known(&TrainingState::tokens)},
+               {"flops", known(&TrainingState::flops)},
+               {"seconds", known(&TrainingState::seconds)},
+               {"valid_loss", or_null(seed.loss)},
+               {"valid", std::move(valid)},
+               {"learnt", or_null(seed.learnt)},
+               {"best_step", known(&TrainingState::best_step)},
+               {"peak_memory_bytes", known(&TrainingState::peak_memory_bytes)},
+               {"peak_resident_bytes", known(&TrainingState::peak_resident_bytes)},
+               {"curve", curve_json(seed.curves.valid,
+                                    {{"valid_loss", &CurvePoint::loss}, {"metric", &CurvePoint::metric}})},
+               {"train_curve", curve_json(seed.curves.train, {{"train_loss", &CurvePoint::loss},
+                                                              {"grad_norm", &CurvePoint::grad_norm},
+                                                              {"lr", &CurvePoint::lr}})}};
+  if (!seed.ablated.empty()) json["ablated"] = seed.ablated;
+  return json;
 }
 
 /// The most memory that a seed took, of those that did not fail.
@@ -396,6 +408,7 @@ Json run_json(const PlannedVariant& variant, const RunResults& run, const Metric
                {"scaling", std::move(scaling)},
                {"samples", run.samples},
                {"attention", or_null(run.attention)}};
+  if (run.ablation) json["ablation"] = *run.ablation;
   if (run.confusion) json["confusion"] = *run.confusion;
   if (run.structure) json["structure"] = structure_data(*run.structure);
   if (!run.translation_scores.empty()) json["translations"] = run.translation_scores;
@@ -445,6 +458,8 @@ Json results_json(const ComparisonResults& results) {
                    {"runs", std::move(runs)},
                    {"sizes", or_null(results.sizes)}};
   if (!results.effects.empty()) document["effects"] = results.effects;
+  if (plan.settings.correction != Correction::holm)
+    document["correction"] = name_of(plan.settings.correction);
   if (plan.settings.design != Design::full) document["design"] = name_of(plan.settings.design);
   if (!results.origin.of_task.empty()) document["of_task"] = results.origin.of_task;
   if (const auto& progress = results.progress) {

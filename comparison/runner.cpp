@@ -93,7 +93,7 @@ fs::path jobs_path(const fs::path& dir) { return dir / "measured" / "jobs.json";
 std::vector<Job> jobs_of(const ComparisonPlan& plan, const RunnerOptions& options) {
   std::vector<Job> jobs;
   for (const auto& variant : plan.variants) {
-    if (!variant.runs.empty()) continue;
+    if (!variant.runs.empty() || variant.ablation) continue;
     for (const int64_t seed : variant.seeds) {
       const auto dir = run_dir_of(options.dir, variant, seed);
       jobs.push_back({.name = fmt::format("{}, seed {}", variant.name, seed),
@@ -240,7 +240,8 @@ fs::path run_dir_of(const fs::path& dir, const PlannedVariant& variant, int64_t 
     const auto place = std::ranges::find(variant.seeds, seed) - variant.seeds.begin();
     return variant.runs.at(place);
   }
-  return dir / "runs" / variant.slug / fmt::format("seed-{}", seed);
+  return dir / "runs" / (variant.ablation ? variant.slug_of_runs : variant.slug) /
+         fmt::format("seed-{}", seed);
 }
 
 int64_t most_jobs(const fs::path& dir) {

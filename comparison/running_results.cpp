@@ -44,16 +44,23 @@ ComparisonResults running_results(const ComparisonPlan& plan, const fs::path& di
                             .notices = plan.notices};
   ComparisonProgress progress{.state = state};
   for (const auto& variant : plan.variants) {
-    RunResults run{.name = variant.name, .variant = variant.variant, .baseline = variant.baseline};
+    RunResults run{.name = variant.name,
+                   .variant = variant.variant,
+                   .baseline = variant.baseline,
+                   .ablation = variant.ablation};
     int64_t n_done = 0;
     for (const int64_t seed : variant.seeds) {
+      if (variant.ablation) {  // is measured when all are trained
+        run.seeds.push_back({.seed = seed, .end = SeedEnd::interrupted});
+        continue;
+      }
       run.seeds.push_back(seed_so_far(variant, seed, run_dir_of(dir, variant, seed), results.metric));
       n_done += run.seeds.back().end != SeedEnd::interrupted;
     }
     run.metric = mean_of_seeds(run);
     progress.finished += n_done == std::ssize(variant.seeds);
     progress.finished_trainings += n_done;
-    progress.trainings += std::ssize(variant.seeds);
+    if (!variant.ablation) progress.trainings += std::ssize(variant.seeds);
     results.runs.push_back(std::move(run));
   }
   results.progress = progress;

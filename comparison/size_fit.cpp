@@ -46,6 +46,7 @@ std::optional<SizeFit> size_fit(const ComparisonPlan& plan, const std::vector<Ru
   std::vector<LossPoint> points;
   for (size_t i = 0; i < plan.variants.size(); ++i) {
     const auto& variant = plan.variants[i];
+    if (variant.ablation) continue;  // it has no training of its own
     const auto found = std::ranges::find(sizes.variants, variant.without_size);
     const auto index = found - sizes.variants.begin();
     if (found == sizes.variants.end()) sizes.variants.push_back(variant.without_size);

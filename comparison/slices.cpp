@@ -48,7 +48,8 @@ void compare_with(const RunResults& baseline, RunResults& run, double margin) {
 
 }  // namespace
 
-void compare_slices(std::vector<RunResults>& runs, const Metric& metric, double margin) {
+void compare_slices(std::vector<RunResults>& runs, const Metric& metric, double margin,
+                    Correction correction) {
   if (metric.key != "bits_per_byte" && metric.key != "bits_per_decoded_byte") return;
   for (auto& run : runs)
     if (run.examples) run.slices = own_slices(*run.examples);
@@ -66,8 +67,8 @@ void compare_slices(std::vector<RunResults>& runs, const Metric& metric, double 
       p_same.push_back(equivalence_p(*result.test, result.margin));
     }
   }
-  p = holm_corrected_known(p);
-  p_same = holm_corrected_known(p_same);
+  p = corrected_known(correction, p);
+  p_same = corrected_known(correction, p_same);
   for (size_t i = 0; i < tested.size(); ++i) {
     tested[i]->p_corrected = p[i];
     tested[i]->p_same = p_same[i];

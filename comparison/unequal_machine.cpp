@@ -29,6 +29,7 @@ std::optional<std::string> unequal_machine(const Budget& budget, const std::vect
   std::vector<Pace> all;
   bool is_measured = true;
   for (const auto& run : runs) {
+    if (run.ablation) continue;  // is not trained
     std::vector<Pace> own;
     for (const auto& seed : run.seeds)
       if (seed.state && seed.state->seconds > 0 && seed.state->tokens > 0 && seed.end != SeedEnd::elsewhere)

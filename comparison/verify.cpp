@@ -165,6 +165,7 @@ int64_t compare_values(const Json& was, const Json& is, const std::string& place
 std::vector<StudyTraining> trainings_of(const Json& results) try {
   std::vector<StudyTraining> trainings;
   for (const auto& run : results.at("runs")) {
+    if (run.contains("ablation")) continue;  // is not trained
     for (const auto& seed : run.at("seeds")) {
       const auto end = seed.at("end").get<std::string>();
       const bool is_whole = end == "all_steps" || end == "out_of_patience";
@@ -192,6 +193,9 @@ std::optional<Verification> verify(const Json& results, Comparison comparison, c
   if (plan.variants.empty())
     throw UsageError(fmt::format("the comparison has no row '{}', which the study has", training.run));
   auto& variant = plan.variants.front();
+  if (variant.ablation)
+    throw UsageError(fmt::format("'{}' is not trained: verify '{}', whose ablation it is", training.run,
+                                 variant.ablation->of));
   if (!variant.runs.empty())
     throw UsageError(fmt::format("'{}' is a run that was finished before the study", training.run));
   variant.seeds = {training.seed};

@@ -120,7 +120,7 @@ class ScalingMeter {
 
   ScalingCurve norm() {
     const auto& residual = *stack_->layers.front()->residual;
-    const auto norm = (residual.norms_in.empty() ? residual.norms_out : residual.norms_in).front().ptr();
+    const auto norm = (residual.norms_in.empty() ? residual.norms_out : residual.norms_in).back().ptr();
     return measure(
         {.part = ScalingPart::norm, .order = "O(nd)", .lengths = layer_lengths()},
         [this](int64_t n) { return norm_flops(config_, n); },

@@ -51,7 +51,7 @@ constexpr auto kDetectionTypes = std::to_array<ProcessorType>({
 constexpr int64_t kLongestOfDetr = 1333;
 
 /// The class that a file names, of those that are known; the first one if it names none.
-const ProcessorType& type_of(ForeignConfig& from, std::span<const ProcessorType> types) {
+const ProcessorType& processor_type_of(ForeignConfig& from, std::span<const ProcessorType> types) {
   const auto newer = from.optional_text("image_processor_type");
   const auto older = from.optional_text("feature_extractor_type");
   if (!newer && !older) return types.front();
@@ -168,7 +168,7 @@ PixelStatistics read_common(ForeignConfig& from, const ProcessorType& type, Imag
 }  // namespace
 
 PixelStatistics read_square_pictures(ForeignConfig& from, ImageConfig& images) {
-  const auto& type = type_of(from, kSquareTypes);
+  const auto& type = processor_type_of(from, kSquareTypes);
   const bool is_square = from.flag("default_to_square", type.fit == PictureFit::squeeze);
   const auto size = read_size(from, "size", {is_square ? PictureFit::squeeze : PictureFit::cut, type.size});
   const auto crop = read_size(from, "crop_size", {PictureFit::squeeze, type.crop.value_or(224)});
@@ -195,7 +195,7 @@ PixelStatistics read_square_pictures(ForeignConfig& from, ImageConfig& images) {
 }
 
 PixelStatistics read_detected_pictures(ForeignConfig& from, ImageConfig& images) {
-  const auto& type = type_of(from, kDetectionTypes);
+  const auto& type = processor_type_of(from, kDetectionTypes);
   from.require("do_resize", true);
   from.ignore({"default_to_square"});
   if (from.json().contains("do_resize") && !from.has("do_resize"))

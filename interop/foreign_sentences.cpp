@@ -149,8 +149,8 @@ constexpr TransformerOutput kStates{"feature-extraction", "last_hidden_state", "
 constexpr TransformerOutput kScores{"sequence-classification", "logits", "scores"};
 
 /// How the transformer reads texts. Returns the most tokens of a text, if the file says it.
-std::optional<int64_t> read_settings(ForeignConfig from, const TransformerOutput& output,
-                                     EmbeddingConfig& to) {
+std::optional<int64_t> read_module_settings(ForeignConfig from, const TransformerOutput& output,
+                                            EmbeddingConfig& to) {
   const auto length = from.optional_integer("max_seq_length");
   if (length && *length < 1) from.fail("max_seq_length", "expected at least 1");
   to.lower_case = from.flag("do_lower_case", false);
@@ -283,7 +283,7 @@ void read_sentence_vectors(const fs::path& dir, const SmallFiles& files, Experim
   std::optional<int64_t> length;
   for (const char* const name : kSettings) {
     if (auto config = read_config(dir, files, name))
-      length = read_settings(*std::move(config), scores ? kScores : kStates, embedding);
+      length = read_module_settings(*std::move(config), scores ? kScores : kStates, embedding);
   }
   if (auto config = read_config(dir, files, kVersions); config && !scores)
     read_prompts(*std::move(config), embedding);

@@ -204,7 +204,7 @@ void ExpertsImpl::begin_step() {
   n_tokens_ = n_dropped_ = 0;
 }
 
-std::optional<ExpertLoad> ExpertsImpl::load() const {
+std::optional<ExpertLoad> ExpertsImpl::load_of_step() const {
   if (!tokens_of_experts_.defined()) return std::nullopt;
   const auto of_experts = tokens_of_experts_.to(torch::kDouble);
   const auto n_tokens = static_cast<double>(n_tokens_);

@@ -13,6 +13,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "layers/feed_forward.h"
@@ -52,7 +53,7 @@ constexpr auto config_names(BalanceOver) { return std::to_array<std::string_view
 struct ExpertsOptions {
   /// `expert`: of each of `count` networks, of which `active` work for a token.
   ExpertsOptions(FeedForwardOptions expert, int64_t count, int64_t active)
-      : expert_(expert), count_(count), active_(active) {}
+      : expert_(std::move(expert)), count_(count), active_(active) {}
   TORCH_ARG(FeedForwardOptions, expert);
   TORCH_ARG(int64_t, count);
   TORCH_ARG(int64_t, active);
@@ -120,7 +121,7 @@ class ExpertsImpl : public Cloneable<ExpertsImpl> {
   /// forward(), but none may be during this call and the next two.
   void begin_step();
   /// Of the passes in training since then; nothing if there were none.
-  std::optional<ExpertLoad> load() const;
+  std::optional<ExpertLoad> load_of_step() const;
   /// The tokens (E) int64 on the CPU that each expert had in them; zeros if there were none.
   torch::Tensor counts() const;
   /// Ends a step in which the experts had `counts` (E) tokens, over all rows and processes: with a bias_rate,

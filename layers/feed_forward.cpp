@@ -16,6 +16,7 @@ bool is_gated(Activation activation) {
     case Activation::geglu:
     case Activation::geglu_tanh:
     case Activation::reglu:
+    case Activation::swiglu_clamped:
       return true;
     default:
       return false;
@@ -36,6 +37,8 @@ torch::Tensor activate(Activation activation, const torch::Tensor& x) {
     case Activation::silu:
     case Activation::swiglu:
       return torch::silu(x);
+    case Activation::swiglu_clamped:
+      return (*clamped_swiglu({}))(x);
   }
   C10_THROW_ERROR(ValueError, "unknown Activation");
 }
@@ -64,10 +67,32 @@ class SwiGlu final : public LibraryActivation {
   int64_t n_kept() const override { return 3; }
 };
 
+class ClampedSwiGlu final : public LibraryActivation {
+ public:
+  explicit ClampedSwiGlu(const ClampedSwiGluOptions& options)
+      : LibraryActivation(Activation::swiglu_clamped), options_(options) {}
+  torch::Tensor operator()(const torch::Tensor& x) const override {
+    const auto g = x.clamp_max(options_.limit);
+    return g * torch::sigmoid(options_.alpha * g);
+  }
+  torch::Tensor gated(const torch::Tensor& gate, const torch::Tensor& up) const override {
+    return (*this)(gate) * (up.clamp(-options_.limit, options_.limit) + 1);
+  }
+  int64_t n_kept() const override { return 6; }
+
+ private:
+  ClampedSwiGluOptions options_;
+};
+
 }  // namespace
+
+std::shared_ptr<const ActivationFunction> clamped_swiglu(const ClampedSwiGluOptions& options) {
+  return std::make_shared<ClampedSwiGlu>(options);
+}
 
 std::shared_ptr<const ActivationFunction> activation_function(Activation kind) {
   if (kind == Activation::swiglu) return std::make_shared<SwiGlu>();
+  if (kind == Activation::swiglu_clamped) return clamped_swiglu({});
   return std::make_shared<LibraryActivation>(kind);
 }
 

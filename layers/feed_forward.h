@@ -12,11 +12,13 @@
 
 namespace zoo {
 
-/// gelu is the exact x·Φ(x), gelu_tanh its tanh approximation (GPT-2). The last four are gated.
-enum class Activation { relu, gelu, gelu_tanh, silu, swiglu, geglu, geglu_tanh, reglu };
+/// gelu is the exact x·Φ(x), gelu_tanh its tanh approximation (GPT-2). Those after silu are gated.
+/// swiglu_clamped is (u + 1) ⊙ g·sigmoid(α g) with g = min(gate, c) and u = up within [-c, c] (gpt-oss,
+/// OpenAI 2025).
+enum class Activation { relu, gelu, gelu_tanh, silu, swiglu, geglu, geglu_tanh, reglu, swiglu_clamped };
 constexpr auto config_names(Activation) {
   return std::to_array<std::string_view>(
-      {"relu", "gelu", "gelu_tanh", "silu", "swiglu", "geglu", "geglu_tanh", "reglu"});
+      {"relu", "gelu", "gelu_tanh", "silu", "swiglu", "geglu", "geglu_tanh", "reglu", "swiglu_clamped"});
 }
 
 bool is_gated(Activation activation);
@@ -48,6 +50,13 @@ class ActivationFunction {
 
 /// The library's function.
 std::shared_ptr<const ActivationFunction> activation_function(Activation kind);
+
+/// The keys of swiglu_clamped.
+struct ClampedSwiGluOptions {
+  double alpha = 1.702;
+  double limit = 7.0;  // c
+};
+std::shared_ptr<const ActivationFunction> clamped_swiglu(const ClampedSwiGluOptions& options);
 
 /// Gate and up as two matrices, or stacked in one (2F, D).
 enum class GateProjection { separate, fused };

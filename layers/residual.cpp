@@ -10,6 +10,8 @@ namespace zoo {
 
 ResidualImpl::ResidualImpl(const ResidualOptions& options_) : options(options_) {
   const auto placement = options.placement();
+  TORCH_CHECK(options.first_norm() || placement == NormPlacement::pre,
+              "only norms before the sub-layers may lack the first one");
   if (options.layer_scale()) {
     for (const auto& name : options.sub_layers()) {
       scales.push_back(register_parameter(
@@ -22,7 +24,9 @@ ResidualImpl::ResidualImpl(const ResidualOptions& options_) : options(options_) 
     return;
   }
   for (const auto& name : options.sub_layers()) {
-    if (placement != NormPlacement::residual_post) {
+    if (!options.first_norm() && norms_in.empty()) {
+      norms_in.emplace_back(nullptr);
+    } else if (placement != NormPlacement::residual_post) {
       norms_in.push_back(register_module(name + "_norm", Norm(options.norm())));
     }
     if (placement == NormPlacement::residual_post || placement == NormPlacement::sandwich) {
@@ -32,6 +36,7 @@ ResidualImpl::ResidualImpl(const ResidualOptions& options_) : options(options_) 
 }
 
 torch::Tensor ResidualImpl::sum(const torch::Tensor& x, const Place& place, torch::Tensor y) {
+  if (options.scale() != 1) y = y * options.scale();
   if (!scales.empty()) y = y * scales[place.index].to(y.scalar_type());
   if (is_training() && options.stochastic_depth() > 0)
     y = y * dropout(torch::ones({y.size(0), 1, 1}, y.options()), options.stochastic_depth());
@@ -43,7 +48,7 @@ torch::Tensor ResidualImpl::connected(const torch::Tensor& x, const Place& place
   const auto index = place.index;
   switch (options.placement()) {
     case NormPlacement::pre:
-      return sum(x, place, sub_layer(norms_in[index](x)));
+      return sum(x, place, sub_layer(norms_in[index] ? norms_in[index](x) : x));
     case NormPlacement::post:
       return norms_in[index](sum(x, place, sub_layer(x)));
     case NormPlacement::residual_post:
@@ -51,9 +56,11 @@ torch::Tensor ResidualImpl::connected(const torch::Tensor& x, const Place& place
     case NormPlacement::sandwich:
       return sum(x, place, norms_out[index](sub_layer(norms_in[index](x))));
     case NormPlacement::parallel:
+    case NormPlacement::parallel_norms:
       break;
   }
-  C10_THROW_ERROR(ValueError, "parallel sub-layers share one norm: connected() cannot take them one by one");
+  C10_THROW_ERROR(ValueError,
+                  "parallel sub-layers read the same vectors: connected() cannot take them one by one");
 }
 
 torch::Tensor ResidualImpl::forward(torch::Tensor x, const std::vector<SubLayer>& sub_layers,
@@ -70,12 +77,20 @@ torch::Tensor ResidualImpl::forward(torch::Tensor x, const std::vector<SubLayer>
     for (size_t i = 0; i < sub_layers.size(); ++i) x = sum(x, place(i), sub_layers[i](h));
     return x;
   }
+  if (options.placement() == NormPlacement::parallel_norms) {
+    const auto read = x;
+    for (size_t i = 0; i < sub_layers.size(); ++i) x = sum(x, place(i), sub_layers[i](norms_in[i](read)));
+    return x;
+  }
   for (size_t i = 0; i < sub_layers.size(); ++i) x = connected(x, place(i), sub_layers[i]);
   return x;
 }
 
 void ResidualImpl::pretty_print(std::ostream& stream) const {
-  stream << Description("Residual").add("placement", options.placement()).add("dropout", options.dropout());
+  stream << Description("Residual")
+                .add("placement", options.placement())
+                .add("scale", options.scale() != 1 ? std::optional(options.scale()) : std::nullopt)
+                .add("dropout", options.dropout());
 }
 
 void count_residual(CostAccount& account, const std::string& name, const ResidualOptions& options,
@@ -83,7 +98,8 @@ void count_residual(CostAccount& account, const std::string& name, const Residua
   const auto n_sub_layers = static_cast<int64_t>(options.sub_layers().size()), size = options.norm().size();
   const int64_t n_norms = options.placement() == NormPlacement::parallel   ? 1
                           : options.placement() == NormPlacement::sandwich ? 2 * n_sub_layers
-                                                                           : n_sub_layers;
+                          : options.first_norm()                           ? n_sub_layers
+                                                                           : n_sub_layers - 1;
   count_norms(account, name, options.norm(), n_norms, n_tokens);
   if (!options.layer_scale()) return;
   for (const auto& sub_layer : options.sub_layers())

@@ -6,6 +6,7 @@
 //   residual_post  x + norm(f(x))                                           (Swin v2, Liu et al. 2022)
 //   sandwich       x + norm₂(f(norm₁(x)))                                   (CogView, Ding et al. 2021)
 //   parallel       x + Σ f_i(norm(x)), one norm for all sub-layers          (GPT-J, PaLM)
+//   parallel_norms x + Σ f_i(norm_i(x)), a norm for each sub-layer          (GPT-NeoX, Black et al. 2022)
 
 #include <array>
 #include <functional>
@@ -22,9 +23,10 @@
 
 namespace zoo {
 
-enum class NormPlacement { pre, post, residual_post, sandwich, parallel };
+enum class NormPlacement { pre, post, residual_post, sandwich, parallel, parallel_norms };
 constexpr auto config_names(NormPlacement) {
-  return std::to_array<std::string_view>({"pre", "post", "residual_post", "sandwich", "parallel"});
+  return std::to_array<std::string_view>(
+      {"pre", "post", "residual_post", "sandwich", "parallel", "parallel_norms"});
 }
 
 /// Whether a stack of such layers needs a final norm.
@@ -32,12 +34,14 @@ constexpr bool wants_final_norm(NormPlacement placement) { return placement != N
 
 struct ResidualOptions {
   ResidualOptions(NormOptions norm, std::vector<std::string> sub_layers)
-      : norm_(norm), sub_layers_(std::move(sub_layers)) {}
+      : norm_(std::move(norm)), sub_layers_(std::move(sub_layers)) {}
   TORCH_ARG(NormOptions, norm);
   /// Names of the sub-layers in order. Norms are registered as NAME_norm and NAME_output_norm (parallel:
   /// norm).
   TORCH_ARG(std::vector<std::string>, sub_layers);
   TORCH_ARG(NormPlacement, placement) = NormPlacement::pre;
+  /// Factor on each sub-layer's output (Granite: 0.22).
+  TORCH_ARG(double, scale) = 1.0;
   /// Probability of dropping an element of a sub-layer's output.
   TORCH_ARG(double, dropout) = 0.0;
   /// Initial value of learned factors on each sub-layer's output, one for each of the D numbers; default: no
@@ -46,6 +50,8 @@ struct ResidualOptions {
   /// Probability of leaving out a sub-layer for a row; the rows that keep it scale it up (stochastic depth,
   /// Huang et al. 2016).
   TORCH_ARG(double, stochastic_depth) = 0.0;
+  /// pre: whether the first sub-layer has a norm. Without one it reads x as it is.
+  TORCH_ARG(bool, first_norm) = true;
 };
 
 class ResidualImpl : public Cloneable<ResidualImpl> {
@@ -60,7 +66,7 @@ class ResidualImpl : public Cloneable<ResidualImpl> {
   void pretty_print(std::ostream& stream) const override;
 
   ResidualOptions options;
-  std::vector<Norm> norms_in;         // before each sub-layer (parallel: only one); post: after each sum
+  std::vector<Norm> norms_in;  // before each sub-layer (parallel: only one), maybe null; post: after each sum
   std::vector<Norm> norms_out;        // on each sub-layer's output: residual_post, sandwich
   std::vector<torch::Tensor> scales;  // (D) for each sub-layer, if there is a layer_scale
 

@@ -11,9 +11,11 @@ ResidualOptions TransformerLayerOptions::residual() const {
   if (cross_attention_) names.insert(names.begin() + 1, "cross_attention");
   return ResidualOptions(norm_, std::move(names))
       .placement(norm_placement_)
+      .scale(residual_scale_)
       .dropout(dropout_)
       .layer_scale(layer_scale_)
-      .stochastic_depth(stochastic_depth_);
+      .stochastic_depth(stochastic_depth_)
+      .first_norm(first_norm_);
 }
 
 TransformerLayerImpl::TransformerLayerImpl(const TransformerLayerOptions& options_) : options(options_) {

@@ -24,9 +24,9 @@ struct TransformerLayerOptions {
                           NormOptions norm)
       : self_attention_([options = self_attention] { return Attention(options).ptr(); }),
         feed_forward_(feed_forward),
-        norm_(norm) {}
+        norm_(std::move(norm)) {}
   TransformerLayerOptions(MakeMixer self_attention, FeedForwardOptions feed_forward, NormOptions norm)
-      : self_attention_(std::move(self_attention)), feed_forward_(feed_forward), norm_(norm) {}
+      : self_attention_(std::move(self_attention)), feed_forward_(feed_forward), norm_(std::move(norm)) {}
   /// An Attention, or a replacement for it.
   TORCH_ARG(MakeMixer, self_attention);
   TORCH_ARG(FeedForwardOptions, feed_forward);
@@ -39,8 +39,10 @@ struct TransformerLayerOptions {
   /// Probability of dropping an element of a sub-layer's output.
   TORCH_ARG(double, dropout) = 0.0;
   /// As in ResidualOptions.
+  TORCH_ARG(double, residual_scale) = 1.0;
   TORCH_ARG(std::optional<double>, layer_scale) = std::nullopt;
   TORCH_ARG(double, stochastic_depth) = 0.0;
+  TORCH_ARG(bool, first_norm) = true;
 
  public:
   ResidualOptions residual() const;

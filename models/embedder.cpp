@@ -13,21 +13,33 @@
 namespace zoo {
 
 TokenEmbedding make_token_embedding(const ModelConfig& config, int64_t vocab_size) {
-  const double scale = config.scale_embeddings ? std::sqrt(static_cast<double>(config.d_model)) : 1.0;
+  const double scale = config.scale_embeddings ? std::sqrt(static_cast<double>(config.d_model))
+                                               : config.embedding_scale.value_or(1.0);
   return TokenEmbedding(
-      TokenEmbeddingOptions(config.vocab_size.value_or(vocab_size), config.d_model).scale(scale));
+      TokenEmbeddingOptions(config.vocab_size.value_or(vocab_size), config.table_width()).scale(scale));
 }
+
+namespace {
+
+LinearOptions embedding_map_options(const ModelConfig& config) {
+  return LinearOptions(config.table_width(), config.d_model).bias(config.bias);
+}
+
+}  // namespace
 
 TokenEmbedderImpl::TokenEmbedderImpl(const ModelConfig& config, const TokenEmbedding& token)
     : config_(config), token_(token.ptr()) {
   if (const auto& type = position_types().at(config.position); type.make_added)
     position_embedding = register_module("position_embedding", type.make_added(config));
   if (config.n_segments > 0) {
-    segment_embedding = register_module("segment_embedding", make_table(config.n_segments, config.d_model));
+    segment_embedding =
+        register_module("segment_embedding", make_table(config.n_segments, config.table_width()));
   }
   if (config.embedding_norm) {
-    embedding_norm = register_module("embedding_norm", Norm(norm_options(config, config.d_model)));
+    embedding_norm = register_module("embedding_norm", Norm(norm_options(config, config.table_width())));
   }
+  if (config.embedding_width)
+    embedding_map = register_module("embedding_map", Linear(embedding_map_options(config)));
 }
 
 void TokenEmbedderImpl::pretty_print(std::ostream& stream) const {
@@ -38,6 +50,7 @@ void TokenEmbedderImpl::pretty_print(std::ostream& stream) const {
 }
 
 void TokenEmbedderImpl::visit_weights(const WeightVisitor& visit) const {
+  if (position_embedding) position_embedding->visit_tables(visit);
   if (segment_embedding)
     visit({segment_embedding->weight, 0, segment_embedding->weight.size(0), WeightUse::table});
 }
@@ -62,7 +75,8 @@ torch::Tensor TokenEmbedderImpl::forward(const TokenInput& input) {
   if (position_embedding)
     x = x + position_embedding->forward(input.range, input.ids.device()).to(x.scalar_type());
   if (embedding_norm) x = embedding_norm(x);
-  return dropout(x, is_training() ? config_.dropout : 0.0);
+  x = dropout(x, is_training() ? config_.dropout : 0.0);
+  return embedding_map ? embedding_map(x) : x;
 }
 
 Embedded TokenEmbedderImpl::forward(const Batch& batch) {
@@ -76,7 +90,7 @@ Embedded TokenEmbedderImpl::forward(const Batch& batch) {
 
 void count_token_table(CostAccount& account, const std::string& name, const ModelConfig& config,
                        int64_t vocab_size, double n_tokens, int64_t n_sides) {
-  count_table(account, name, config.vocab_size.value_or(vocab_size), config.d_model, n_tokens, n_sides);
+  count_table(account, name, config.vocab_size.value_or(vocab_size), config.table_width(), n_tokens, n_sides);
 }
 
 void count_token_embedder(CostAccount& account, const std::string& name, const ModelConfig& config,
@@ -84,11 +98,14 @@ void count_token_embedder(CostAccount& account, const std::string& name, const M
   if (const auto& type = position_types().at(config.position); type.make_added && type.count)
     type.count(account, account.path(name, "position_embedding"), config);
   if (config.n_segments > 0)
-    count_table(account, account.path(name, "segment_embedding"), config.n_segments, config.d_model);
+    count_table(account, account.path(name, "segment_embedding"), config.n_segments, config.table_width());
   if (config.embedding_norm) {
-    count_norms(account, account.path(name, "embedding_norm"), norm_options(config, config.d_model), 1,
+    count_norms(account, account.path(name, "embedding_norm"), norm_options(config, config.table_width()), 1,
                 n_tokens);
   }
+  if (config.embedding_width)
+    count_linear(account, account.path(name, "embedding_map"), "linear", embedding_map_options(config),
+                 n_tokens);
 }
 
 }  // namespace zoo

@@ -10,6 +10,7 @@
 #include "layers/attention/added_positions.h"
 #include "layers/attention/positions.h"
 #include "layers/weights/embedding.h"
+#include "layers/weights/linear.h"
 #include "layers/weights/norm.h"
 #include "models/config/model_config.h"
 
@@ -42,8 +43,8 @@ struct TokenInput {
   PositionRange range = {};     // positions of the tokens
 };
 
-/// Embeds tokens, their absolute positions and segments; then a norm and dropout. The configuration says
-/// which of these exist.
+/// Embeds tokens, their absolute positions and segments; then a norm, dropout, and a map to D. The
+/// configuration says which of these exist.
 class TokenEmbedderImpl : public Cloneable<TokenEmbedderImpl, EmbedderImpl>, public WeightOwner {
  public:
   /// The model owns `token`, and may share it between embedders and with the output projection.
@@ -57,8 +58,9 @@ class TokenEmbedderImpl : public Cloneable<TokenEmbedderImpl, EmbedderImpl>, pub
   void pretty_print(std::ostream& stream) const override;
 
   std::shared_ptr<AddedPositionsImpl> position_embedding;  // null: the vectors have no positions
-  torch::nn::Embedding segment_embedding{nullptr};         // (n_segments, D)
+  torch::nn::Embedding segment_embedding{nullptr};         // (n_segments, E)
   Norm embedding_norm{nullptr};
+  Linear embedding_map{nullptr};  // E → D, if tables have a width of their own
 
  private:
   ModelConfig config_;

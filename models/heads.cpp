@@ -16,6 +16,21 @@ bool has_transform(const ModelConfig& config, HeadKind head) {
   return head == HeadKind::masked_language_modeling && config.mlm_transform;
 }
 
+/// Whether hidden states are brought to the width of the table of tokens: by the transform, or by a map
+/// alone.
+bool has_map(const ModelConfig& config, HeadKind head) {
+  return has_transform(config, head) || config.embedding_width;
+}
+
+LinearOptions map_options(const ModelConfig& config, HeadKind head) {
+  return LinearOptions(config.d_model, config.table_width())
+      .bias(has_transform(config, head) ? config.head_bias : config.bias);
+}
+
+LinearOptions pooler_options(const ModelConfig& config) {
+  return LinearOptions(config.d_model, config.d_model).bias(config.head_bias);
+}
+
 torch::Tensor activate_pooled(PoolerActivation activation, const torch::Tensor& x) {
   switch (activation) {
     case PoolerActivation::tanh:
@@ -41,17 +56,20 @@ ModelHeadImpl::ModelHeadImpl(const ModelConfig& config, const ModelPurpose& purp
     : config_(config), purpose_(purpose), token_(token ? token.ptr() : nullptr), pooling_(pooling) {
   const int64_t d_model = config.d_model;
   if (!predicts_tokens(purpose.head)) {
-    if (pooling == Pooling::pooler)
-      pooler = register_module("pooler", Linear(LinearOptions(d_model, d_model)));
+    if (pooling == Pooling::pooler) {
+      pooler = register_module("pooler", Linear(pooler_options(config)));
+      if (config.pooler_norm)
+        pooler_norm = register_module("pooler_norm", Norm(norm_options(config, d_model)));
+    }
     if (purpose.head != HeadKind::none)
       classifier = register_module("classifier", Linear(classifier_options(config, purpose)));
     return;
   }
-  if (has_transform(config, purpose.head)) {
-    transform = register_module("transform", Linear(LinearOptions(d_model, d_model)));
-    norm = register_module("norm", Norm(norm_options(config, d_model)));
-  }
-  const auto options = OutputProjectionOptions(d_model, token->options.vocab_size())
+  if (has_map(config, purpose.head))
+    transform = register_module("transform", Linear(map_options(config, purpose.head)));
+  if (has_transform(config, purpose.head))
+    norm = register_module("norm", Norm(norm_options(config, config.table_width())));
+  const auto options = OutputProjectionOptions(config.table_width(), token->options.vocab_size())
                            .bias(config.output_bias)
                            .scale(config.output_scale.value_or(1.0))
                            .softcap(config.logits_softcap);
@@ -60,8 +78,10 @@ ModelHeadImpl::ModelHeadImpl(const ModelConfig& config, const ModelPurpose& purp
 }
 
 torch::Tensor ModelHeadImpl::prepare(const torch::Tensor& hidden) {
+  if (transform && !norm) return transform(hidden);
   if (transform) return norm((*activation_of(config_))(transform(hidden)));
-  const auto pooled = pooler ? activate_pooled(config_.pooler_activation, pooler(hidden)) : hidden;
+  auto pooled = pooler ? activate_pooled(config_.pooler_activation, pooler(hidden)) : hidden;
+  if (pooler_norm) pooled = pooler_norm(pooled);
   return classifier ? dropout(pooled, is_training() ? config_.dropout : 0.0) : pooled;
 }
 
@@ -94,23 +114,30 @@ void count_head(CostAccount& account, const ModelConfig& config, const ModelPurp
                 double n_targets) {
   const int64_t d_model = config.d_model;
   if (!predicts_tokens(purpose.head)) {
-    if (pooling == Pooling::pooler)
-      count_linear(account, account.path("head", "pooler"), "linear", {d_model, d_model}, n_targets);
+    if (pooling == Pooling::pooler) {
+      count_linear(account, account.path("head", "pooler"), "linear", pooler_options(config), n_targets);
+      if (config.pooler_norm)
+        count_norms(account, account.path("head", "pooler_norm"), norm_options(config, d_model), 1,
+                    n_targets);
+    }
     if (purpose.head != HeadKind::none) {
       count_linear(account, account.path("head", "classifier"), "linear", classifier_options(config, purpose),
                    n_targets);
     }
     return;
   }
-  if (has_transform(config, purpose.head)) {
-    count_linear(account, account.path("head", "transform"), "linear", {d_model, d_model}, n_targets);
-    count_norms(account, account.path("head", "norm"), norm_options(config, d_model), 1, n_targets);
+  const int64_t width = config.table_width();
+  if (has_map(config, purpose.head)) {
+    count_linear(account, account.path("head", "transform"), "linear", map_options(config, purpose.head),
+                 n_targets);
   }
+  if (has_transform(config, purpose.head))
+    count_norms(account, account.path("head", "norm"), norm_options(config, width), 1, n_targets);
   const int64_t vocab_size = config.vocab_size.value_or(purpose.vocab_size);
   account.add({.name = account.path("head", "output"),
                .kind = "output projection",
-               .shape = account.text("{} → {}{}", d_model, vocab_size, config.tie_embeddings ? ", tied" : ""),
-               .flops = 2 * n_targets * static_cast<double>(d_model * vocab_size),
+               .shape = account.text("{} → {}{}", width, vocab_size, config.tie_embeddings ? ", tied" : ""),
+               .flops = 2 * n_targets * static_cast<double>(width * vocab_size),
                .activation_bytes = bytes_of(n_targets, vocab_size)});
 }
 

@@ -32,11 +32,13 @@ class ModelHeadImpl : public Cloneable<ModelHeadImpl> {
   auto arguments() const { return std::tie(config_, purpose_, token_, pooling_); }
   void pretty_print(std::ostream& stream) const override;
 
-  Linear transform{nullptr};  // masked language modelling: D → D, activation, norm
+  Linear transform{
+      nullptr};  // masked language modelling: D → E, activation, norm; otherwise E differs: D → E
   Norm norm{nullptr};
   OutputProjection output{nullptr};  // language modelling, masked or not
   Linear pooler{nullptr};            // D → D, model.pooler_activation
-  Linear classifier{nullptr};        // classification, of tokens too, and regression: D → C
+  Norm pooler_norm{nullptr};
+  Linear classifier{nullptr};  // classification, of tokens too, and regression: D → C
 
  private:
   ModelConfig config_;

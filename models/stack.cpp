@@ -28,6 +28,7 @@ RotaryOptions rotary_options(const ModelConfig& config) {
       .original_max_positions(r.original_max_positions)
       .beta_fast(r.beta_fast)
       .beta_slow(r.beta_slow)
+      .rounded(r.rounded)
       .attention_factor(r.attention_factor)
       .low_frequency_factor(r.low_frequency_factor)
       .high_frequency_factor(r.high_frequency_factor)
@@ -38,7 +39,11 @@ namespace {
 
 /// The rotary options of the layers with a window, which may have a base of their own.
 RotaryOptions local_rotary_options(const ModelConfig& config) {
-  return rotary_options(config).theta(*config.rotary.local_theta).scaling(RotaryScaling::none).factor(1);
+  return rotary_options(config)
+      .theta(*config.rotary.local_theta)
+      .scaling(RotaryScaling::none)
+      .factor(1)
+      .rounded(true);
 }
 
 /// The tensors of a context, besides x, that may need gradients. Masks and rotary tables never do.
@@ -155,7 +160,9 @@ TransformerLayerOptions layer_options(const ModelConfig& config, StackRole role,
           .norm_placement(config.norm_placement)
           .dropout(config.dropout)
           .layer_scale(config.layer_scale)
-          .stochastic_depth(stochastic_depth(config, role, layer));
+          .residual_scale(config.residual_scale)
+          .stochastic_depth(stochastic_depth(config, role, layer))
+          .first_norm(config.first_norm || layer > 0);
   if (config.experts && config.experts->in_layer(layer))
     options.experts(experts_options(config, *config.experts));
   if (role == StackRole::decoder_with_memory) options.cross_attention(cross_attention_options(config));
@@ -167,13 +174,18 @@ StackImpl::StackImpl(const ModelConfig& config, StackRole role)
   if (config.position == Position::rotary) rotary = register_module("rotary", Rotary(rotary_options(config)));
   if (config.position == Position::rotary && config.rotary.local_theta)
     local_rotary = register_module("local_rotary", Rotary(local_rotary_options(config)));
-  if (const auto& type = position_types().at(config.position); type.make_bias) {
+  if (const auto& type = score_bias_type(config); type.make_bias) {
     const auto direction = role == StackRole::encoder ? Direction::bidirectional : Direction::causal;
     position_bias = register_module("position_bias", type.make_bias(config, direction));
   }
   torch::nn::ModuleList list;
-  for (int64_t i = 0; i < n_layers_of(config, role); ++i)
-    list->push_back(layers.emplace_back(layer_options(config, role, i, shared_)));
+  const int64_t n_layers = n_layers_of(config, role);
+  for (int64_t i = 0; i < n_layers; ++i) {
+    if (config.repeats_layer(i, n_layers))
+      layers.push_back(layers.back());
+    else
+      list->push_back(layers.emplace_back(layer_options(config, role, i, shared_)));
+  }
   register_module("layers", list);
   for (const auto& [name, module] : shared_->all()) register_module(name, module);
   if (wants_final_norm(config.norm_placement)) {
@@ -254,7 +266,10 @@ torch::Tensor StackImpl::forward(const StackInput& input) {
                          !input.cross_maps && !observer_;
   ObservedLayer places;
   for (size_t i = 0; i < layers.size(); ++i) {
-    context.self.rotary = is_local(static_cast<int64_t>(i)) ? &local_table : &table;
+    const auto number = static_cast<int64_t>(i);
+    context.self.rotary = !config_.rotary.is_turned(number) ? nullptr
+                          : is_local(number)                ? &local_table
+                                                            : &table;
     if (input.state) {
       context.self.state = input.state->layers()[i].get();
       context.cross.remembered = input.state->memory(i);
@@ -295,7 +310,7 @@ void store_cache(torch::nn::Module& model, CacheFormat format) {
 
 void count_stack(CostAccount& account, const std::string& name, const ModelConfig& config, StackRole role,
                  const AttentionShape& shape) {
-  if (const auto& type = position_types().at(config.position); type.make_bias && type.count)
+  if (const auto& type = score_bias_type(config); type.make_bias && type.count)
     type.count(account, account.path(name, "position_bias"), config);
   for (int64_t i = 0; i < n_layers_of(config, role); ++i) {
     const auto layer = account.path(name, "layers", i);

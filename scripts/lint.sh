@@ -26,6 +26,6 @@ scripts/check_documents.py
 # Options for what clang lacks: g++'s warnings, precompiled headers and OpenMP header; and the headers as programs outside
 # this repository include them.
 options=(-p build/debug --quiet '--warnings-as-errors=*' --extra-arg=-Wno-unknown-warning-option
-  --extra-arg=-Wno-ignored-gch --extra-arg=-Wno-deprecated-declarations
+  --extra-arg=-Wno-ignored-gch --extra-arg=-Wno-deprecated-declarations --extra-arg=-Qunused-arguments
   --extra-arg=-Ibuild/debug/include "--extra-arg=-idirafter$(g++ -print-file-name=include)")
 printf '%s\n' "${files[@]}" | { grep '\.cpp$' || true; } | xargs -r -P "$(nproc)" -n 1 .venv/bin/clang-tidy "${options[@]}"

@@ -36,7 +36,7 @@ SKIPPED = 77
 COMPARED = {
     "logits": "logits", "hidden": "hidden states", "maps": "attention maps", "left_logits": "padding on the left",
     "cache": "token by token with a cache", "greedy": "greedy search", "beams": "beam search", "boxes": "boxes",
-    "loss": "loss", "contacts": "contacts",
+    "loss": "loss", "upstream": "gradients", "loss_of_targets": "loss and all gradients", "contacts": "contacts",
 }
 # Classes that another test than that of all families compares: tests/parity/folding_parity_test.cpp.
 COMPARED_ELSEWHERE = {"EsmForProteinFolding"}

@@ -22,7 +22,7 @@ void add_loads(const Model& model, Metrics& row) {
   double n_layers = 0, entropy = 0;
   for (const auto& module : model.modules()) {
     auto* const experts = dynamic_cast<ExpertsImpl*>(module.get());
-    const auto load = experts ? experts->load() : std::nullopt;
+    const auto load = experts ? experts->load_of_step() : std::nullopt;
     if (!load) continue;
     row["experts_busiest"] = std::max(row["experts_busiest"], load->busiest);
     if (load->dropped > 0) row["experts_dropped"] = std::max(row["experts_dropped"], load->dropped);

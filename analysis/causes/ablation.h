@@ -77,7 +77,6 @@ class Ablation {
   const std::vector<Batch>& references() const { return is_own_reference() ? batches_ : references_; }
   size_t donor_of(size_t index) const;
   torch::Tensor replacement(const ActivationPlace& place, size_t index, const torch::Tensor& x);
-  void learn_means();
 
   Model& model_;
   std::vector<Batch> batches_, references_;

@@ -159,6 +159,8 @@ Parts Attribution::sub_layer(int64_t layer, size_t index) const {
     if (norm.bias().defined()) through.add_to(name + ".bias", norm.bias().expand_as(parts.sum()));
     parts = through;
   }
+  if (const double scale = residual.options.scale(); scale != 1)
+    parts.transform([&](const torch::Tensor& x) { return x * scale; });
   if (!residual.scales.empty()) {
     const auto scale = residual.scales[index].detach().to(torch::kCPU, torch::kDouble);
     parts.transform([&](const torch::Tensor& x) { return x * scale; });

@@ -35,7 +35,8 @@ void Parts::transform(const std::function<torch::Tensor(const torch::Tensor&)>& 
 
 FrozenNorm::FrozenNorm(const NormImpl& norm, const torch::Tensor& whole)
     : centred_(norm.options.formula()->is_centred()),
-      gain_(numbers(norm.weight) + (norm.options.unit_offset() ? 1.0 : 0.0)),
+      gain_(norm.weight.defined() ? numbers(norm.weight) + (norm.options.unit_offset() ? 1.0 : 0.0)
+                                  : torch::ones({}, torch::kFloat64)),
       scale_(norm.options.formula()->divisor(numbers(whole), norm.options.eps())),
       bias_(norm.bias.defined() ? numbers(norm.bias) : torch::Tensor()) {
   if (!scale_.defined())

@@ -1,13 +1,13 @@
 #include "analysis/causes/head_kinds.h"
 
 #include <algorithm>
+#include <functional>
 #include <random>
 
 #include <fmt/format.h>
 #include <torch/types.h>
 #include <torch/utils.h>
 
-#include "analysis/causes/ablation.h"
 #include "analysis/text_layout.h"
 #include "base/error.h"
 #include "models/families/families.h"
@@ -53,7 +53,31 @@ torch::Tensor weight_on(const torch::Tensor& map, int64_t first, int64_t back) {
   return map.diagonal(-back, -2, -1).narrow(-1, first - back, map.size(-2) - first).mean({0, 2});
 }
 
+double weight_of(const HeadKinds& head, HeadRole role) {
+  switch (role) {
+    case HeadRole::previous_token:
+      return head.previous;
+    case HeadRole::duplicate_token:
+      return head.duplicate;
+    case HeadRole::induction:
+      return head.induction;
+  }
+  return 0;
+}
+
 }  // namespace
+
+std::vector<AblatedPart> strongest_heads(std::vector<HeadKinds> heads, HeadRole role, int64_t most) {
+  std::ranges::stable_sort(heads, std::greater(),
+                           [&](const HeadKinds& head) { return weight_of(head, role); });
+  std::vector<AblatedPart> parts;
+  for (const auto& head : heads) {
+    if (std::ssize(parts) == most) break;
+    parts.push_back(
+        {.place = {.kind = ActivationKind::attention_heads, .layer = head.layer}, .head = head.head});
+  }
+  return parts;
+}
 
 std::vector<HeadKinds> kinds_of_heads(AttentionKind kind, const std::vector<torch::Tensor>& maps,
                                       int64_t n_before, int64_t length) {

@@ -2,11 +2,14 @@
 // Which heads do what induction needs, found on tokens that are drawn at random and then repeated, of which a
 // model can know nothing else (Olsson et al. 2022, "In-context Learning and Induction Heads").
 
+#include <array>
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "analysis/attention_maps.h"
+#include "analysis/causes/ablation.h"
 #include "checkpoints/run.h"
 
 namespace zoo {
@@ -19,6 +22,14 @@ struct HeadKinds {
   double duplicate;     // of the second half, at the same token in the first: a duplicate-token head
   double induction;     // of the second half, at what followed that token: an induction head
 };
+
+/// The kinds of heads that the weights tell.
+enum class HeadRole { previous_token, duplicate_token, induction };
+constexpr auto config_names(HeadRole) {
+  return std::to_array<std::string_view>({"previous_token", "duplicate_token", "induction"});
+}
+/// The `most` heads with the largest weights of a role; of equal ones the first.
+std::vector<AblatedPart> strongest_heads(std::vector<HeadKinds> heads, HeadRole role, int64_t most);
 
 /// Those of the heads of each layer from maps (B, H, T, T) over rows of `n_before` tokens and twice `length`.
 std::vector<HeadKinds> kinds_of_heads(AttentionKind kind, const std::vector<torch::Tensor>& maps,

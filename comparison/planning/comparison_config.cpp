@@ -39,6 +39,7 @@ struct Draft {
   std::string variant = {};
   std::vector<KeyValue> grid = {};
   std::string size = {}, without_size = {};
+  std::optional<AblationConfig> ablation = {};
 };
 
 /// The most rows of a comparison, and the most values in their configurations together. A few keys of a grid
@@ -94,6 +95,47 @@ ConfigNode read_base(const ConfigNode& base) {
   return tree;
 }
 
+/// A key of a variant's `ablate` as an error about the file.
+[[noreturn]] void fail_ablation(const ConfigNode& keys, std::string_view name, std::string_view problem) {
+  fail(keys.place, fmt::format("variant '{}': ablate: {}", name, problem));
+}
+
+/// Takes `ablate` out of the keys of a variant, and gives it those of the variant whose model it has.
+void read_ablation(Draft& draft, const std::vector<Draft>& above) {
+  const auto taken = draft.keys.entries.extract("ablate");
+  if (taken.empty()) return;
+  const auto& keys = taken.mapped().value;
+  if (!draft.keys.entries.empty())
+    fail_ablation(keys, draft.name, "this variant is another one's trained model, so it has no other keys");
+  if (!keys.is_map())
+    fail_ablation(keys, draft.name, fmt::format("this is no group of keys: {}", keys.shown()));
+  const auto file = ConfigFile::from_tree(keys.place.text(), keys);
+  AblationConfig ablation;
+  file.read(ablation);
+  const auto of = std::ranges::find(above, ablation.of, &Draft::name);
+  if (of == above.end())
+    fail_ablation(
+        keys, draft.name,
+        fmt::format("of: no variant above it is called '{}': name one that is trained", ablation.of));
+  if (of->ablation)
+    fail_ablation(keys, draft.name,
+                  fmt::format("of: '{}' is an ablation itself: name one that is trained", ablation.of));
+  if (ablation.parts.empty() == !ablation.strongest)
+    fail_ablation(keys, draft.name, "give one of `parts`, such as [1.0], and `strongest`, such as induction");
+  if (file.sets("heads") && !ablation.strongest) fail_ablation(keys, draft.name, "heads is for `strongest`");
+  if (file.sets("batches") && ablation.by == AblationBy::zero)
+    fail_ablation(keys, draft.name, "batches is for `by: mean` and `by: resample`: zeros need no data");
+  for (const auto& part : ablation.parts) {
+    try {
+      ablated_part(part);
+    } catch (const UsageError& error) {
+      fail_ablation(keys, draft.name, fmt::format("parts: {}", error.what()));
+    }
+  }
+  draft.keys = of->keys;
+  draft.ablation = std::move(ablation);
+}
+
 std::vector<Draft> read_variants(const ConfigNode* variants, const ConfigPlace& place) {
   if (variants == nullptr || variants->is_null()) return {{.name = "", .cell = "", .keys = empty_map(place)}};
   if (!variants->is_map() || variants->entries.empty()) {
@@ -109,6 +151,10 @@ std::vector<Draft> read_variants(const ConfigNode* variants, const ConfigPlace& 
       fail(keys.place, fmt::format("variant '{}' must be a group of keys, not {}", name, keys.shown()));
     }
     drafts.push_back({.name = name, .cell = "", .keys = resolve_extends(std::move(keys)), .variant = name});
+  }
+  for (auto& draft : drafts) {
+    const std::vector<Draft> above(drafts.data(), &draft);
+    read_ablation(draft, above);
   }
   return drafts;
 }
@@ -198,7 +244,8 @@ std::vector<Draft> at_sizes(const std::vector<Draft>& drafts, const std::vector<
                  .variant = draft.variant,
                  .grid = draft.grid,
                  .size = size.name,
-                 .without_size = draft.name};
+                 .without_size = draft.name,
+                 .ablation = draft.ablation};
       merge_config_trees(next.keys, size.keys);
       all.push_back(std::move(next));
     }
@@ -252,6 +299,17 @@ void make_names_unique(std::vector<Variant>& variants) {
   }
 }
 
+/// `of` names a variant in the file, and then the row of this variant at the same place of grid and sizes.
+void name_ablated_rows(std::vector<Variant>& variants) {
+  for (auto& row : variants) {
+    if (!row.ablation) continue;
+    const auto of = std::ranges::find_if(variants, [&](const Variant& other) {
+      return other.variant == row.ablation->of && other.grid == row.grid && other.size == row.size;
+    });
+    row.ablation->of = of->name;
+  }
+}
+
 }  // namespace
 
 Budget parse_budget(std::string_view text) {
@@ -287,6 +345,20 @@ void describe(ConfigVisitor& v, TuneConfig& c) {
           Limits::between(1, 100));
 }
 
+void describe(ConfigVisitor& v, AblationConfig& c) {
+  v.field("of", c.of, "The variant, above this one, whose trained models are ablated.");
+  v.field("parts", c.parts, "Names of heads and other parts, such as 3.2 or layers.3.feed_forward.");
+  v.field(
+      "strongest", c.strongest,
+      "In place of `parts`: the heads of this kind with the largest weights, found in each trained model.");
+  v.field("heads", c.heads, "How many heads `strongest` takes.", Limits::between(1, 1000));
+  v.field("by", c.by, "What stands in the place of the activations.");
+  v.field("positions", c.positions, "Ablate at these positions only, from 0; default: at all.");
+  v.field("batches", c.batches,
+          "How many batches of the validation data means are over, or activations are resampled from.",
+          Limits::between(1, 1000));
+}
+
 void describe(ConfigVisitor& v, ComparisonSettings& c) {
   v.field("name", c.name,
           "Names the directory runs/NAME, unless another is given; default: the name of the file.");
@@ -313,6 +385,10 @@ void describe(ConfigVisitor& v, ComparisonSettings& c) {
           "Differences below this do not matter: a share of the baseline's value, or for a metric in percent "
           "points / 100. Rows whose difference is surely smaller are called the same.",
           Limits::between(0, 1));
+  v.field(
+      "correction", c.correction,
+      "How p-values are corrected for the number of tests: holm holds the chance of any false difference to "
+      "5 %, benjamini_hochberg the share of false ones among the differences that are found.");
   v.field("subject", c.subject,
           "Dotted keys, such as init_from, that a fair comparison has in common and that this one is about.");
   v.field("inputs", c.inputs,
@@ -400,8 +476,10 @@ Comparison comparison_from(const fs::path& path, ConfigNode tree, const std::vec
                     .variant = draft.variant,
                     .grid = draft.grid,
                     .size = draft.size,
-                    .without_size = draft.without_size};
+                    .without_size = draft.without_size,
+                    .ablation = draft.ablation};
     for (const auto& candidate : candidates) {
+      if (variant.ablation) break;  // it has the choice of its model
       auto candidate_keys = keys;
       merge_config_trees(candidate_keys, candidate.keys);
       variant.candidates.push_back({candidate.name, experiment_with(candidate_keys), candidate.grid});
@@ -415,6 +493,7 @@ Comparison comparison_from(const fs::path& path, ConfigNode tree, const std::vec
     comparison.variants.push_back(std::move(variant));
   }
   make_names_unique(comparison.variants);
+  name_ablated_rows(comparison.variants);
   return comparison;
 }
 

@@ -8,6 +8,9 @@
 #include <string_view>
 #include <vector>
 
+#include "analysis/causes/ablation.h"
+#include "analysis/causes/head_kinds.h"
+#include "comparison/statistics/paired_test.h"
 #include "io/config/config_file.h"
 #include "tasks/experiment.h"
 
@@ -64,6 +67,19 @@ struct FinishedRun {
   std::filesystem::path source = {};
 };
 
+/// `ablate` of a variant: it is the trained model of another variant with parts replaced, and is not trained
+/// itself. Either `parts` are given, or the heads are found in each trained model.
+struct AblationConfig {
+  std::string of;                          // the name of a variant above it
+  std::vector<std::string> parts = {};     // see ablated_part()
+  std::optional<HeadRole> strongest = {};  // the heads with the largest weights of this kind, in each seed
+  int64_t heads = 1;                       // how many of them
+  AblationBy by = AblationBy::zero;
+  std::vector<int64_t> positions = {};  // empty: all
+  int64_t batches = 8;  // of the validation data: what means are over, and where activations are resampled
+};
+void describe(ConfigVisitor& v, AblationConfig& c);
+
 /// One row of the comparison.
 struct Variant {
   std::string name;  // unique
@@ -79,6 +95,9 @@ struct Variant {
   std::vector<FinishedRun> finished = {};
   /// Short trainings choose one of these in the place of `experiment`; empty: no choice (see tuning.h).
   std::vector<Candidate> candidates = {};
+  /// The row is another row's trained models with parts replaced; `of` is the name of that row, which stands
+  /// above this one.
+  std::optional<AblationConfig> ablation = {};
 };
 
 /// How candidates are chosen.
@@ -105,6 +124,7 @@ struct ComparisonSettings {
   MatchQuantity match = MatchQuantity::none;
   Design design = Design::full;
   double margin = 0.01;  // see TestRules
+  Correction correction = Correction::holm;
   /// Dotted keys that a fair comparison has in common, and that this one is about.
   std::vector<std::string> subject;
   std::vector<std::string> inputs;
@@ -130,9 +150,9 @@ struct Comparison {
 bool is_comparison_file(const std::filesystem::path& path);
 
 /// Reads a comparison file: `base` (a configuration file, or a group of keys), `variants` (name → keys that
-/// differ), `grid` (dotted key → list of values; every combination for every variant), `tune.grid` (the same
-/// for the candidates of each variant), `sizes` (name → keys; every variant at every size), and the keys of
-/// ComparisonSettings. Files are relative to the file
+/// differ, or `ablate` with the keys of AblationConfig), `grid` (dotted key → list of values; every
+/// combination for every variant), `tune.grid` (the same for the candidates of each variant), `sizes` (name →
+/// keys; every variant at every size), and the keys of ComparisonSettings. Files are relative to the file
 /// that names them. Overrides (`training.steps=10`) apply to every variant. Throws ConfigError.
 Comparison load_comparison(const std::filesystem::path& path, const std::vector<std::string>& overrides = {});
 

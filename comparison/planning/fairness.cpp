@@ -11,6 +11,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "base/named_enum.h"
 #include "comparison/planning/plan.h"
 #include "tasks/task_type.h"
 
@@ -276,6 +277,31 @@ void check_seeds(ComparisonPlan& plan) {
   }
 }
 
+/// "the strongest induction head", "the 2 strongest induction heads", "1.0 and layers.1.feed_forward"
+std::string parts_text(const AblationConfig& ablation) {
+  if (!ablation.strongest) return fmt::format("{}", fmt::join(ablation.parts, ", "));
+  auto role = std::string(name_of(*ablation.strongest));
+  std::ranges::replace(role, '_', '-');
+  return ablation.heads == 1 ? fmt::format("the strongest {} head of each seed", role)
+                             : fmt::format("the {} strongest {} heads of each seed", ablation.heads, role);
+}
+
+/// Nobody may take an ablation for a training.
+void note_ablations(ComparisonPlan& plan) {
+  for (const auto& variant : plan.variants) {
+    if (!variant.ablation) continue;
+    const auto& ablation = *variant.ablation;
+    const auto place = ablation.by == AblationBy::zero   ? "zeros"
+                       : ablation.by == AblationBy::mean ? "means over validation data"
+                                                         : "activations of other rows";
+    auto text = fmt::format("{} is not trained: it is each trained {} with {} in the place of {}",
+                            variant.name, ablation.of, place, parts_text(ablation));
+    if (!ablation.positions.empty())
+      text += fmt::format(", at the positions {}", fmt::join(ablation.positions, ", "));
+    plan.notices.push_back({NoticeKind::training, std::move(text)});
+  }
+}
+
 }  // namespace
 
 void check_fairness(ComparisonPlan& plan) {
@@ -283,6 +309,7 @@ void check_fairness(ComparisonPlan& plan) {
   check_budgets(plan);
   check_schedules(plan);
   check_seeds(plan);
+  note_ablations(plan);
 }
 
 }  // namespace zoo

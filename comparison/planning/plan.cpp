@@ -84,6 +84,7 @@ void match_sizes(ComparisonPlan& plan, Tasks& tasks) {
   MatchResult result{.quantity = quantity};
   std::map<std::string, double> targets;  // by size: of its first variant
   for (auto& variant : plan.variants) {
+    if (variant.ablation) continue;
     if (!variant.runs.empty())
       throw UsageError(fmt::format("{}: a finished run cannot be matched to another size", variant.name));
     const auto purpose = task_of(tasks, variant)->purpose();
@@ -180,7 +181,7 @@ void set_budget(PlannedVariant& variant, const Budget& budget) {
 void fix_steps(ComparisonPlan& plan, Tasks& tasks) {
   bool had_patience = false;
   for (auto& variant : plan.variants) {
-    if (!variant.runs.empty()) continue;
+    if (!variant.runs.empty() || variant.ablation) continue;
     auto& training = variant.experiment.training;
     if (training.epochs) resolve_epochs(variant.experiment, *task_of(tasks, variant));
     had_patience |= training.patience.has_value();
@@ -199,6 +200,7 @@ void apply_budget(ComparisonPlan& plan, const Comparison& comparison, Tasks& tas
   const auto given = comparison.budget();
   plan.budget = given.value_or(default_budget(plan.variants));
   for (auto& variant : plan.variants) {
+    if (variant.ablation) continue;
     if (plan.budget.kind != BudgetKind::seconds) check_steps_of_seeds(plan, variant);
     const auto task = task_of(tasks, variant);
     variant.cost =
@@ -214,6 +216,38 @@ void apply_budget(ComparisonPlan& plan, const Comparison& comparison, Tasks& tas
                             : consumption(seeded, *seeded_task, seeded.training.steps);
     set_steps(training, variant.planned->steps);
     plan_evaluations(training);
+  }
+}
+
+/// Throws ConfigError for a part that the model of a row cannot have: a comparison asks for it only after its
+/// trainings.
+void check_parts(const PlannedVariant& variant) {
+  const auto& model = variant.experiment.model;
+  for (const auto& name : variant.ablation->parts) {
+    const auto part = ablated_part(name);
+    const int64_t n_layers = part.place.side == StackSide::decoder ? model.decoder_layers() : model.n_layers;
+    const int64_t last_layer = part.place.kind == ActivationKind::residual ? n_layers : n_layers - 1;
+    if (part.place.layer > last_layer)
+      throw ConfigError(fmt::format("{}: the model has no {}: layers count from 0, and it has {}",
+                                    variant.name, part.name(), n_layers));
+    if (part.head.value_or(0) >= model.n_heads)
+      throw ConfigError(fmt::format("{}: the model has no {}: heads count from 0, and it has {}",
+                                    variant.name, part.name(), model.n_heads));
+  }
+}
+
+/// An ablated row is its model's row in everything that concerns training.
+void follow_trained_rows(ComparisonPlan& plan) {
+  for (auto& row : plan.variants) {
+    if (!row.ablation) continue;
+    const auto& of = *std::ranges::find(plan.variants, row.ablation->of, &PlannedVariant::name);
+    row.experiment = of.experiment;
+    row.cost = of.cost;
+    row.planned = of.planned;
+    row.tuned = of.tuned;
+    row.baseline = of.name;
+    row.slug_of_runs = of.slug;
+    check_parts(row);
   }
 }
 
@@ -270,7 +304,8 @@ ComparisonPlan make_plan(const Comparison& comparison,
                            .variant = variant.variant,
                            .grid = variant.grid,
                            .size = variant.size,
-                           .without_size = variant.without_size};
+                           .without_size = variant.without_size,
+                           .ablation = variant.ablation};
     if (!variant.candidates.empty()) {
       for (const auto& value : variant.candidates.front().values) planned.tuned.push_back(value.key);
     }
@@ -290,6 +325,7 @@ ComparisonPlan make_plan(const Comparison& comparison,
   Tasks tasks(on_message);
   match_sizes(plan, tasks);
   apply_budget(plan, comparison, tasks);
+  follow_trained_rows(plan);
   check_fairness(plan);
   return plan;
 }

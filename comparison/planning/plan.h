@@ -44,6 +44,9 @@ struct PlannedVariant {
   ModelCost cost = {};                  // at data.sequence_length
   /// For the first seed. Absent for a budget of seconds, and without a checkpoint.
   std::optional<Consumption> planned = {};
+  /// See Variant. Then everything else but the names is that of the row `of`, and so are the runs.
+  std::optional<AblationConfig> ablation = {};
+  std::string slug_of_runs = {};  // of the row that is trained
 
   /// The configuration of one seed.
   Experiment with_seed(int64_t seed) const;

@@ -89,12 +89,28 @@ std::vector<double> holm_corrected(std::span<const double> p) {
   return corrected;
 }
 
-std::vector<std::optional<double>> holm_corrected_known(const std::vector<std::optional<double>>& all) {
+std::vector<double> benjamini_hochberg_corrected(std::span<const double> p) {
+  std::vector<size_t> order(p.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order, {}, [&](size_t i) { return p[i]; });
+  std::vector<double> corrected(p.size());
+  const auto n = static_cast<double>(p.size());
+  double least = 1;
+  for (size_t rank = order.size(); rank > 0; --rank) {
+    least = std::min(least, n / static_cast<double>(rank) * p[order[rank - 1]]);
+    corrected[order[rank - 1]] = least;
+  }
+  return corrected;
+}
+
+std::vector<std::optional<double>> corrected_known(Correction correction,
+                                                   const std::vector<std::optional<double>>& all) {
   std::vector<double> known;
   for (const auto& p : all) {
     if (p) known.push_back(*p);
   }
-  const auto corrected = holm_corrected(known);
+  const auto corrected =
+      correction == Correction::holm ? holm_corrected(known) : benjamini_hochberg_corrected(known);
   std::vector<std::optional<double>> result;
   size_t next = 0;
   for (const auto& p : all) result.push_back(p ? std::optional(corrected[next++]) : std::nullopt);

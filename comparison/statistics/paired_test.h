@@ -49,8 +49,20 @@ PairedTest paired_t_test(std::span<const double> values, std::span<const double>
 /// Holm's step-down correction (Holm 1979). With m tests, the i-th smallest p is multiplied by m - i + 1,
 /// raised to the largest result before it, and limited to 1. The results are in the order of the input.
 std::vector<double> holm_corrected(std::span<const double> p);
-/// The same for those that are there, in their places.
-std::vector<std::optional<double>> holm_corrected_known(const std::vector<std::optional<double>>& p);
+/// Benjamini and Hochberg's correction (Benjamini & Hochberg 1995). With m tests, the i-th smallest p is
+/// multiplied by m / i, and lowered to the least result after it. The results are in the order of the input.
+std::vector<double> benjamini_hochberg_corrected(std::span<const double> p);
+
+/// What a correction for several tests holds to 5 %.
+///   holm                the chance of any false difference
+///   benjamini_hochberg  the expected share of false differences among all that are found
+enum class Correction { holm, benjamini_hochberg };
+constexpr auto config_names(Correction) {
+  return std::to_array<std::string_view>({"holm", "benjamini_hochberg"});
+}
+/// The corrected p of those that are there, in their places.
+std::vector<std::optional<double>> corrected_known(Correction correction,
+                                                   const std::vector<std::optional<double>>& p);
 
 /// The probability of a difference this close to 0 if the true difference is as large as `margin` (two
 /// one-sided tests, Schuirmann 1987). Where it is small, the rows are equivalent up to the margin. Absent

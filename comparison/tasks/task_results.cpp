@@ -83,6 +83,7 @@ Column column_of(const TaskOutcome& outcome) {
                 .rows = {}};
   std::vector<double> all;
   for (const auto& run : outcome.results["runs"]) {
+    if (run.contains("ablation")) continue;  // no variant that was trained: its own page has it
     column.rows.push_back(row_of(run, text_at(metric, "key")));
     for (const auto& [seed, value] : column.rows.back().values) all.push_back(value);
   }
@@ -119,15 +120,15 @@ struct Tested {
 };
 
 /// Corrects the p-values of differences and those of equivalences, two families of tests.
-void correct(std::vector<Tested*> tests) {
+void correct(std::vector<Tested*> tests, Correction correction) {
   std::erase_if(tests, [](const Tested* test) { return test->kept.has_value(); });
   std::vector<std::optional<double>> p, p_same;
   for (const auto* test : tests) {
     p.push_back(test->test.p);
     p_same.push_back(test->p_same);
   }
-  p = holm_corrected_known(p);
-  p_same = holm_corrected_known(p_same);
+  p = corrected_known(correction, p);
+  p_same = corrected_known(correction, p_same);
   for (size_t i = 0; i < tests.size(); ++i) {
     tests[i]->p_corrected = p[i];
     tests[i]->p_same_corrected = p_same[i];
@@ -256,7 +257,7 @@ std::vector<std::pair<std::string, std::optional<std::string>>> variants_of(
   return names;
 }
 
-Json overall_json(const std::vector<Column>& columns) {
+Json overall_json(const std::vector<Column>& columns, Correction correction) {
   const auto variants = variants_of(columns);
   std::vector<std::map<std::string, double>> ranks;
   for (const auto& column : columns) ranks.push_back(ranks_of(column));
@@ -273,7 +274,7 @@ Json overall_json(const std::vector<Column>& columns) {
   for (auto& tested : tests) {
     if (tested) all.push_back(&*tested);
   }
-  correct(all);
+  correct(all, correction);
   Json overall = Json::array();
   for (size_t i = 0; i < variants.size(); ++i) {
     const auto& [name, baseline] = variants[i];
@@ -389,7 +390,7 @@ Json task_results(const TaskComparison& comparison, const std::vector<TaskOutcom
   for (auto& of_task : tests) {
     for (auto& tested : of_task) all.push_back(&tested);
   }
-  correct(all);
+  correct(all, comparison.settings.correction);
   Json tasks = Json::array();
   size_t next = 0;
   for (const auto& outcome : outcomes) {
@@ -414,8 +415,9 @@ Json task_results(const TaskComparison& comparison, const std::vector<TaskOutcom
                    {"versions", first != nullptr ? (*first)["versions"] : Json()},
                    {"tests", all.size()},
                    {"tasks", std::move(tasks)},
-                   {"overall", overall_json(columns)},
+                   {"overall", overall_json(columns, comparison.settings.correction)},
                    {"protocol", gaps_of(outcomes)}};
+  if (settings.correction != Correction::holm) document["correction"] = name_of(settings.correction);
   document["measured"] = measured_of(document);
   return Json::parse(shown_json(document));
 }

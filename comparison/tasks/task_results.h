@@ -22,7 +22,7 @@ struct TaskOutcome {
 ///
 /// - a column for each task: the mean of each variant and its difference from its baseline, with p-values
 /// that
-///   Holm's method corrects for all tests of all tasks; and the noise, the difference that two equal variants
+///   are corrected for all tests of all tasks; and the noise, the difference that two equal variants
 ///   show once in twenty times,
 /// - the mean rank and the mean standardised result of each variant: for each task (value - mean) / deviation
 ///   over all variants and seeds, where more is better; a verdict over all tasks from a paired t-test over

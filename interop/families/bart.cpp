@@ -24,7 +24,7 @@ void read_bart_keys(ForeignConfig& from, const BartDefaults& defaults, ModelConf
   from.require("decoder_ffn_dim", *to.d_ff);
   to.activation = read_activation(from, "activation_function", defaults.activation);
   to.dropout = from.number("dropout", defaults.dropout);
-  to.attention_dropout = from.number("attention_dropout", 0);
+  to.attention_dropout = from.number("attention_dropout", defaults.attention_dropout);
   to.activation_dropout = from.number("activation_dropout", 0);
   from.ignore({"num_hidden_layers", "encoder_layerdrop", "decoder_layerdrop", "init_std"});
 }
@@ -64,27 +64,31 @@ constexpr int64_t kBartOffset = 2;
 
 bool scores_classes(const Experiment& experiment) { return experiment.task.type == "text_classification"; }
 
-/// All but the positions and the norm on the embeddings.
-void read_bart_like(ForeignConfig& from, int64_t usual_vocabulary, Experiment& to) {
+}  // namespace
+
+void read_bart_like(ForeignConfig& from, const BartShape& shape, Experiment& to) {
   auto& model = to.model;
   model.architecture = Architecture::encoder_decoder;
-  model.vocab_size = from.integer("vocab_size", usual_vocabulary);
-  read_bart_keys(from, {}, model);
+  model.vocab_size = from.integer("vocab_size", shape.vocab_size);
+  read_bart_keys(from, shape.defaults, model);
   model.max_positions = from.integer("max_position_embeddings", 1024);
-  model.norm_placement = NormPlacement::post;
-  model.scale_embeddings = from.flag("scale_embedding", false);
+  model.norm_placement = shape.norms;
+  model.scale_embeddings = from.flag("scale_embedding", shape.scales_embeddings);
   model.output_bias = true;
   model.tie_embeddings = from.flag("tie_word_embeddings", true);
-  from.require("normalize_before", false);
-  from.require("add_final_layer_norm", false);
+  const bool is_pre = shape.norms == NormPlacement::pre;
+  from.require("normalize_before", is_pre);
+  from.require("add_final_layer_norm", is_pre);
   from.require("add_bias_logits", false);
   from.require("do_blenderbot_90_layernorm", false);
   from.ignore(
       {"classifier_dropout", "classif_dropout", "extra_pos_embeddings", "force_bos_token_to_be_generated"});
 }
 
+namespace {
+
 void read_bart(ForeignConfig& from, Experiment& to) {
-  read_bart_like(from, 50265, to);
+  read_bart_like(from, {}, to);
   auto& model = to.model;
   model.position = Position::learned;
   model.position_offset = kBartOffset;
@@ -96,7 +100,7 @@ void read_bart(ForeignConfig& from, Experiment& to) {
 }
 
 void read_marian(ForeignConfig& from, Experiment& to) {
-  read_bart_like(from, 58101, to);
+  read_bart_like(from, {.vocab_size = 58101}, to);
   auto& model = to.model;
   model.position = Position::sinusoidal;
   model.sinusoid_layout = SinusoidLayout::half;
@@ -106,17 +110,33 @@ void read_marian(ForeignConfig& from, Experiment& to) {
   from.require("decoder_vocab_size", *model.vocab_size);
 }
 
+}  // namespace
+
 void write_bart(const Experiment& from, nlohmann::json& to) {
   write_bart_keys(from.model, to);
   to["max_position_embeddings"] = from.model.max_positions;
   to["scale_embedding"] = from.model.scale_embeddings;
 }
 
+namespace {
+
 void write_marian(const Experiment& from, nlohmann::json& to) {
   write_bart(from, to);
   to["decoder_vocab_size"] = to["vocab_size"];
   to["share_encoder_decoder_embeddings"] = true;
 }
+
+/// The table that other versions saved. Rows before position 0 are those of earlier numbers, and the
+/// padding's are zeros.
+torch::Tensor sinusoidal_table(const ModelConfig& model) {
+  constexpr double base = 10000;
+  auto table =
+      sinusoidal_positions(torch::arange(model.position_rows()), model.d_model, base, model.sinusoid_layout);
+  if (model.position_offset > 0) table[model.position_offset - 1].zero_();
+  return table;
+}
+
+}  // namespace
 
 TensorRules bart_rules(const Experiment& experiment) {
   const auto& model = experiment.model;
@@ -127,13 +147,12 @@ TensorRules bart_rules(const Experiment& experiment) {
     add_bart_layers(side, rules);
     rules.module(side + "_embedder.position_embedding", "model." + side + ".embed_positions");
     rules.module(side + "_embedder.embedding_norm", "model." + side + ".layernorm_embedding");
+    rules.module(side + ".final_norm", "model." + side + ".layer_norm");
     rules.copy("model." + side + ".embed_tokens.weight", "model.shared.weight");
     if (model.position == Position::sinusoidal) {
-      rules.computed("model." + side + ".embed_positions.weight",
-                     [n = model.max_positions, d_model = model.d_model, layout = model.sinusoid_layout] {
-                       constexpr double base = 10000;
-                       return sinusoidal_positions(torch::arange(n), d_model, base, layout);
-                     });
+      const std::string name = "model." + side + ".embed_positions.weight";
+      const auto values = [model] { return sinusoidal_table(model); };
+      rules.computed(model.position_offset > 0 ? name + "s" : name, values);
     }
   }
   if (scores_classes(experiment)) {
@@ -142,16 +161,16 @@ TensorRules bart_rules(const Experiment& experiment) {
     rules.ignore("final_logits_bias").ignore("lm_head.weight").ignore("model.*coder.version");
     return rules;
   }
-  rules.tensor("head.output.bias", "final_logits_bias", Move::reshaped, {1, model.vocab_size.value_or(0)});
   rules.tensor("head.output.weight", "lm_head.weight");
-  rules.absent("final_logits_bias", [n = model.vocab_size.value_or(0)] { return torch::zeros({1, n}); });
+  if (model.output_bias) {
+    rules.tensor("head.output.bias", "final_logits_bias", Move::reshaped, {1, model.vocab_size.value_or(0)});
+    rules.absent("final_logits_bias", [n = model.vocab_size.value_or(0)] { return torch::zeros({1, n}); });
+  }
   if (model.tie_embeddings) rules.tied("lm_head.weight", "model.shared.weight");
   // A number that fairseq saved.
   rules.ignore("model.*coder.version");
   return rules;
 }
-
-}  // namespace
 
 ForeignFamily bart_foreign() {
   return {.model_type = "bart",

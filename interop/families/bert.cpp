@@ -1,4 +1,5 @@
-// BERT (Devlin et al. 2019) and its kindred: RoBERTa (Liu et al. 2019) and BigBird (Zaheer et al. 2020).
+// BERT (Devlin et al. 2019) and its kindred: RoBERTa (Liu et al. 2019), XLM-RoBERTa (Conneau et al. 2020) and
+// BigBird (Zaheer et al. 2020).
 
 #include <string>
 
@@ -259,6 +260,18 @@ ForeignFamily roberta_foreign() {
                       {"RobertaForSequenceClassification", "text_classification"},
                       {"RobertaForTokenClassification", "token_classification"},
                       {"RobertaModel", "text_features"}},
+          .read = read_roberta,
+          .write = write_bert_like,
+          .rules = [](const Experiment& experiment) { return roberta_rules(experiment, "roberta."); }};
+}
+
+ForeignFamily xlm_roberta_foreign() {
+  return {.model_type = "xlm-roberta",
+          .doc = "XLM-RoBERTa (Conneau et al. 2020): RoBERTa for a hundred languages",
+          .classes = {{"XLMRobertaForMaskedLM", "masked_language_modeling"},
+                      {"XLMRobertaForSequenceClassification", "text_classification"},
+                      {"XLMRobertaForTokenClassification", "token_classification"},
+                      {"XLMRobertaModel", "text_features"}},
           .read = read_roberta,
           .write = write_bert_like,
           .rules = [](const Experiment& experiment) { return roberta_rules(experiment, "roberta."); }};

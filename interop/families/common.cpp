@@ -39,6 +39,36 @@ const NamedActivation& find_activation(ForeignConfig& from, std::string_view key
   return *found;
 }
 
+/// The shortest list that repeats over `values`.
+std::vector<bool> shortest_period(const std::vector<bool>& values) {
+  size_t period = 1;
+  const auto repeats = [&] {
+    for (size_t i = period; i < values.size(); ++i) {
+      if (values[i] != values[i - period]) return false;
+    }
+    return true;
+  };
+  while (period < values.size() && !repeats()) ++period;
+  return {values.begin(), values.begin() + static_cast<std::ptrdiff_t>(std::min(period, values.size()))};
+}
+
+/// Whether auto_map names the program that transformers has itself: the authors published their model before
+/// it was there, as "modeling_phi3.Phi3ForCausalLM" of model_type phi3. transformers then takes its own.
+bool has_usual_program(const nlohmann::json& config) {
+  const auto type = config.value("model_type", std::string());
+  const auto& map = config.at("auto_map");
+  if (!map.is_object()) return false;
+  for (const auto& [key, entry] : map.items()) {
+    if (key == "AutoTokenizer") continue;  // its files are read
+    if (!entry.is_string()) return false;
+    auto name = entry.get<std::string>();
+    if (const auto repository = name.find("--"); repository != name.npos) name.erase(0, repository + 2);
+    if (!name.starts_with("configuration_" + type + ".") && !name.starts_with("modeling_" + type + "."))
+      return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 void ignore_common_keys(ForeignConfig& config) {
@@ -58,8 +88,9 @@ void ignore_common_keys(ForeignConfig& config) {
                  "gradient_checkpointing", "output_past", "use_return_dict"});
   config.require("pruned_heads", nlohmann::json::object());
   // They would need a program of the author's, or arithmetic that is not here.
-  for (const std::string_view key : {"auto_map", "quantization_config"}) {
-    if (config.has(key)) config.fail(key, "this is not supported");
+  if (config.has("quantization_config") || (config.has("auto_map") && !has_usual_program(config.json()))) {
+    config.fail(config.has("quantization_config") ? "quantization_config" : "auto_map",
+                "this is not supported");
   }
   config.ignore({"auto_map", "quantization_config"});
 }
@@ -126,12 +157,16 @@ void read_longrope(ForeignConfig& scaling, int64_t original, ModelConfig& to) {
 
 /// What stands in rope_scaling, or in rope_parameters beside the base. `original`: the length of the first
 /// training, if it stands outside.
-void read_scaling(ForeignConfig& scaling, std::optional<int64_t> original, ModelConfig& to) {
+void read_scaling(ForeignConfig& scaling, std::optional<int64_t> original, const RotaryDefaults& defaults,
+                  ModelConfig& to) {
   auto& rotary = to.rotary;
   // Older files name the kind "type".
   const auto kind = scaling.has("rope_type") ? scaling.text("rope_type") : scaling.text("type", "default");
   scaling.ignore({"type", "rope_type", "finetuned"});
-  scaling.require("partial_rotary_factor", 1.0);
+  if (defaults.fraction)
+    rotary.fraction = scaling.number("partial_rotary_factor", rotary.fraction);
+  else
+    scaling.require("partial_rotary_factor", 1.0);
   // No text that is read is longer than max_position_embeddings, and up to there nothing is scaled.
   if (kind == "dynamic") scaling.ignore({"factor", "alpha", "original_max_position_embeddings"});
   // transformers writes this key for kinds that do not use it, too.
@@ -159,36 +194,37 @@ void read_scaling(ForeignConfig& scaling, std::optional<int64_t> original, Model
     rotary.attention_factor = yarn_amplitude(scaling, rotary.factor);
     rotary.beta_fast = scaling.number("beta_fast", 32);
     rotary.beta_slow = scaling.number("beta_slow", 1);
-    scaling.require("truncate", true);
+    rotary.rounded = scaling.flag("truncate", true);
   } else {
     scaling.fail(scaling.has("rope_type") ? "rope_type" : "type",
                  "only default, linear, dynamic, llama3, yarn and longrope are supported");
   }
   // A factor of 1 scales nothing, and our configuration then has no scaling.
   if (rotary.factor == 1) {
-    const double theta = rotary.theta;
-    rotary = RotaryConfig();
-    rotary.theta = theta;
+    const auto read = std::exchange(rotary, RotaryConfig());
+    rotary.theta = read.theta;
+    rotary.fraction = read.fraction;
   }
   scaling.finish();
 }
 
 }  // namespace
 
-void read_rotary(ForeignConfig& from, double default_theta, ModelConfig& to) {
+void read_rotary(ForeignConfig& from, const RotaryDefaults& defaults, ModelConfig& to) {
   to.position = Position::rotary;
-  to.rotary.theta = from.number("rope_theta", default_theta);
+  to.rotary.theta = from.number(defaults.theta_key, defaults.theta);
+  if (defaults.fraction) to.rotary.fraction = from.number(defaults.fraction_key, *defaults.fraction);
   const auto original = from.optional_integer("original_max_position_embeddings");
   auto parameters = from.object("rope_parameters");
   auto scaling = from.object("rope_scaling");
   if (parameters && scaling) from.fail("rope_scaling", "rope_parameters says how positions are scaled, too");
   if (!parameters) {
-    if (scaling) read_scaling(*scaling, original, to);
+    if (scaling) read_scaling(*scaling, original, defaults, to);
     return;
   }
   // Of a model whose layers with windows have angles of their own there is an object for each kind of layer.
   if (auto windows = parameters->object("sliding_attention")) {
-    to.rotary.local_theta = windows->number("rope_theta", default_theta);
+    to.rotary.local_theta = windows->number("rope_theta", defaults.theta);
     windows->require("rope_type", "default");
     windows->require("partial_rotary_factor", 1.0);
     windows->finish();
@@ -197,7 +233,7 @@ void read_rotary(ForeignConfig& from, double default_theta, ModelConfig& to) {
   if (!full && to.rotary.local_theta) parameters->fail("full_attention", "is missing");
   auto& values = full ? *full : *parameters;
   to.rotary.theta = values.number("rope_theta", to.rotary.theta);
-  read_scaling(values, original, to);
+  read_scaling(values, original, defaults, to);
   parameters->finish();
 }
 
@@ -227,8 +263,21 @@ void write_rotary(const ModelConfig& from, nlohmann::json& to) {
     scaling["beta_fast"] = rotary.beta_fast;
     scaling["beta_slow"] = rotary.beta_slow;
     if (rotary.attention_factor) scaling["attention_factor"] = *rotary.attention_factor;
+    if (!rotary.rounded) scaling["truncate"] = false;
   }
   to["rope_scaling"] = std::move(scaling);
+}
+
+void set_turns(const std::vector<bool>& is_turned, ModelConfig& to) {
+  const auto turns = shortest_period(is_turned);
+  to.rotary.turns.assign(turns.begin(), turns.end());
+  if (turns == std::vector<bool>{true}) to.rotary.turns.clear();
+}
+
+std::vector<bool> windows_with_period(int64_t n_layers, int64_t period) {
+  std::vector<bool> result;
+  for (int64_t layer = 0; layer < n_layers; ++layer) result.push_back((layer + 1) % period != 0);
+  return result;
 }
 
 std::vector<bool> read_windows(ForeignConfig& from, const std::vector<bool>& rule) {
@@ -252,20 +301,41 @@ nlohmann::json layer_types_of(const ModelConfig& model) {
 }
 
 void set_windows(const std::vector<bool>& is_window, int64_t size, ModelConfig& to) {
-  size_t period = 1;
-  const auto repeats = [&] {
-    for (size_t i = period; i < is_window.size(); ++i) {
-      if (is_window[i] != is_window[i - period]) return false;
-    }
-    return true;
-  };
-  while (period < is_window.size() && !repeats()) ++period;
   to.attention.clear();
-  for (size_t i = 0; i < period; ++i) {
-    to.attention.push_back(i < is_window.size() && is_window[i]
-                               ? Selection("window", WindowConfig{.size = size - 1})
-                               : Selection("full"));
+  for (const bool is : shortest_period(is_window))
+    to.attention.push_back(is ? Selection("window", WindowConfig{.size = size - 1}) : Selection("full"));
+}
+
+nlohmann::json window_value(const ModelConfig& model) {
+  const auto size = window_of(model);
+  return size ? nlohmann::json(*size) : nlohmann::json(nullptr);
+}
+
+double reciprocal_of(double x) {
+  const double usual = 1 / x;
+  for (const double y : {usual, std::nextafter(usual, 0.0), std::nextafter(usual, 2 * usual)}) {
+    if (1 / y == x) return y;
   }
+  return usual;
+}
+
+void add_stacked_attention(const ModelConfig& model, const std::string& ours, const std::string& theirs,
+                           int64_t n_groups, TensorRules& rules) {
+  const int64_t q_rows = model.n_heads * model.head_width(), kv_rows = model.kv_heads() * model.head_width();
+  const RowGroups groups{.count = n_groups, .sections = {q_rows, kv_rows, kv_rows}};
+  // Our model has qkv, or q, k and v.
+  if (n_groups == 1) {
+    rules.module(ours + "qkv", theirs);
+    rules.modules({ours + "q", ours + "k", ours + "v"}, {theirs});
+    return;
+  }
+  rules.grouped({ours + "qkv"}, theirs, groups);
+  rules.grouped({ours + "q", ours + "k", ours + "v"}, theirs, groups);
+}
+
+void add_stacked_gate(const std::string& ours, const std::string& theirs, TensorRules& rules) {
+  rules.module(ours + "gate_up", theirs);
+  rules.modules({ours + "gate", ours + "up"}, {theirs});
 }
 
 std::vector<bool> windows_of(const ModelConfig& model) {

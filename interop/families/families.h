@@ -17,6 +17,22 @@ ForeignFamily mixtral_foreign();
 ForeignFamily olmoe_foreign();
 ForeignFamily qwen2_moe_foreign();
 ForeignFamily qwen3_moe_foreign();
+ForeignFamily gpt_neox_foreign();
+ForeignFamily gptj_foreign();
+ForeignFamily opt_foreign();
+ForeignFamily bloom_foreign();
+ForeignFamily mpt_foreign();
+ForeignFamily falcon_foreign();
+ForeignFamily phi_foreign();
+ForeignFamily phi3_foreign();
+ForeignFamily olmo_foreign();
+ForeignFamily granite_foreign();
+ForeignFamily smollm3_foreign();
+ForeignFamily starcoder2_foreign();
+ForeignFamily cohere_foreign();
+ForeignFamily cohere2_foreign();
+ForeignFamily glm_foreign();
+ForeignFamily glm4_foreign();
 ForeignFamily bert_foreign();
 ForeignFamily roberta_foreign();
 ForeignFamily big_bird_foreign();
@@ -32,6 +48,14 @@ ForeignFamily vit_foreign();
 ForeignFamily ijepa_foreign();
 ForeignFamily detr_foreign();
 ForeignFamily whisper_foreign();
+ForeignFamily xlm_roberta_foreign();
+ForeignFamily mt5_foreign();
+ForeignFamily mbart_foreign();
+ForeignFamily m2m_100_foreign();
+ForeignFamily albert_foreign();
+ForeignFamily electra_foreign();
+ForeignFamily mpnet_foreign();
+ForeignFamily modernbert_foreign();
 
 // ---- What families share with those that were made from them
 
@@ -52,7 +76,7 @@ void add_gpt2_body(Move move, TensorRules& rules);
 struct BartDefaults {
   int64_t d_model = 1024, n_layers = 12, n_heads = 16, d_ff = 4096;
   std::string activation = "gelu";
-  double dropout = 0.1;
+  double dropout = 0.1, attention_dropout = 0;
 };
 
 /// The sizes, the activation and the dropouts of both stacks.
@@ -61,6 +85,18 @@ void write_bart_keys(const ModelConfig& from, nlohmann::json& to);
 /// The names that the layers of `side`, "encoder" or "decoder", have in BART and in the families made from
 /// it.
 void add_bart_layers(const std::string& side, TensorRules& rules);
+
+/// Both stacks of a model like BART. `norms`: pre (mBART) or post. All but the positions and the norm on the
+/// embeddings.
+struct BartShape {
+  int64_t vocab_size = 50265;
+  NormPlacement norms = NormPlacement::post;
+  bool scales_embeddings = false;
+  BartDefaults defaults = {};
+};
+void read_bart_like(ForeignConfig& from, const BartShape& shape, Experiment& to);
+void write_bart(const Experiment& from, nlohmann::json& to);
+TensorRules bart_rules(const Experiment& experiment);
 
 /// The rules of RoBERTa, for a model whose tensors have names that begin with `body`: "roberta.".
 TensorRules roberta_rules(const Experiment& experiment, const std::string& body);

@@ -13,6 +13,30 @@ torch::Tensor rows_first(const torch::Tensor& tensor, bool transposed) {
   return transposed && tensor.dim() == 2 ? tensor.t() : tensor;
 }
 
+/// The same rows in sections, one below the other.
+torch::Tensor ungrouped(const torch::Tensor& rows, const RowGroups& groups) {
+  const auto in_groups = rows.unflatten(0, {groups.count, -1});
+  std::vector<torch::Tensor> sections;
+  int64_t first = 0;
+  for (const int64_t section : groups.sections) {
+    const int64_t width = section / groups.count;
+    sections.push_back(in_groups.narrow(1, first, width).flatten(0, 1));
+    first += width;
+  }
+  return torch::cat(sections);
+}
+
+/// The reverse.
+torch::Tensor in_groups(const torch::Tensor& rows, const RowGroups& groups) {
+  std::vector<torch::Tensor> parts;
+  int64_t first = 0;
+  for (const int64_t section : groups.sections) {
+    parts.push_back(rows.narrow(0, first, section).unflatten(0, {groups.count, -1}));
+    first += section;
+  }
+  return torch::cat(parts, 1).flatten(0, 1);
+}
+
 class StackedTensors final : public TensorSource {
  public:
   StackedTensors(std::shared_ptr<const TensorSource> source, std::vector<RowStack> stacks)
@@ -51,6 +75,7 @@ class StackedTensors final : public TensorSource {
       torch::Tensor(to).copy_(source_->tensor(first.name).view(to.sizes()));
       return;
     }
+    if (stack.move == Move::grouped) return read_grouped(to, stack, index);
     const bool from_columns = stack.transposed == RowStack::Transposed::from;
     const bool to_columns = stack.transposed == RowStack::Transposed::to;
     int64_t begin = 0;
@@ -70,6 +95,19 @@ class StackedTensors final : public TensorSource {
   }
 
  private:
+  void read_grouped(const torch::Tensor& to, const RowStack& stack, size_t index) const {
+    std::vector<torch::Tensor> parts;
+    for (const auto& part : stack.from) parts.push_back(source_->tensor(part.name));
+    const auto rows = parts.size() == 1 ? parts.front() : torch::cat(parts);
+    if (stack.grouped == RowStack::Side::to) {
+      torch::Tensor(to).copy_(in_groups(rows, stack.groups));
+      return;
+    }
+    int64_t begin = 0;
+    for (size_t i = 0; i < index; ++i) begin += n_rows(stack.to[i], false);
+    torch::Tensor(to).copy_(ungrouped(rows, stack.groups).narrow(0, begin, to.size(0)));
+  }
+
   std::shared_ptr<const TensorSource> source_;
   std::vector<RowStack> stacks_;
   std::map<std::string, std::pair<size_t, size_t>> places_;  // of a name: stack, index in it

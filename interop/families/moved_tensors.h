@@ -25,6 +25,8 @@ struct TensorPart {
 struct RowStack {
   std::vector<TensorPart> from, to;
   Move move = Move::plain;
+  RowGroups groups = {};  // of Move::grouped, with the side whose rows are in groups
+  enum class Side { from, to } grouped = Side::from;
   enum class Transposed { neither, from, to } transposed = Transposed::neither;
 
   bool is_plain() const { return move == Move::plain && from.size() == 1 && to.size() == 1; }

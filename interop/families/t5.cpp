@@ -1,4 +1,4 @@
-// T5 (Raffel et al. 2020), also version 1.1 (Shazeer 2020).
+// T5 (Raffel et al. 2020), also version 1.1 (Shazeer 2020), and mT5 (Xue et al. 2021).
 
 #include <cmath>
 #include <string>
@@ -16,15 +16,22 @@ namespace {
 /// training.
 constexpr int64_t kLongest = 32768;
 
-void read_t5(ForeignConfig& from, Experiment& to) {
+/// The values of keys that a config.json may lack.
+struct T5Defaults {
+  int64_t vocab_size = 32128, n_heads = 8, d_ff = 2048, n_layers = 6;
+  std::string feed_forward = "relu";
+};
+
+/// All but the output.
+void read_t5_like(ForeignConfig& from, const T5Defaults& defaults, Experiment& to) {
   auto& model = to.model;
   model.architecture = Architecture::encoder_decoder;
-  model.vocab_size = from.integer("vocab_size", 32128);
+  model.vocab_size = from.integer("vocab_size", defaults.vocab_size);
   model.d_model = from.integer("d_model", 512);
-  model.n_heads = from.integer("num_heads", 8);
+  model.n_heads = from.integer("num_heads", defaults.n_heads);
   model.head_dim = from.integer("d_kv", 64);
-  model.d_ff = from.integer("d_ff", 2048);
-  model.n_layers = from.integer("num_layers", 6);
+  model.d_ff = from.integer("d_ff", defaults.d_ff);
+  model.n_layers = from.integer("num_layers", defaults.n_layers);
   model.n_decoder_layers = from.optional_integer("num_decoder_layers");
   model.position = Position::t5;
   model.relative_buckets = from.integer("relative_attention_num_buckets", 32);
@@ -36,11 +43,7 @@ void read_t5(ForeignConfig& from, Experiment& to) {
   model.bias = false;
   model.attention_scale = 1;
   model.init = Initialization::t5;
-  model.tie_embeddings = from.flag("tie_word_embeddings", true);
-  // Before transformers 5, the first key said both.
-  if (from.flag("scale_decoder_outputs", model.tie_embeddings))
-    model.output_scale = 1 / std::sqrt(static_cast<double>(model.d_model));
-  const auto activation = from.text("feed_forward_proj", "relu");
+  const auto activation = from.text("feed_forward_proj", defaults.feed_forward);
   if (activation == "relu") {
     model.activation = Activation::relu;
   } else if (activation == "gated-gelu") {
@@ -50,6 +53,24 @@ void read_t5(ForeignConfig& from, Experiment& to) {
   }
   // The first two follow from feed_forward_proj.
   from.ignore({"dense_act_fn", "is_gated_act", "classifier_dropout", "n_positions"});
+}
+
+void read_t5(ForeignConfig& from, Experiment& to) {
+  read_t5_like(from, {}, to);
+  auto& model = to.model;
+  model.tie_embeddings = from.flag("tie_word_embeddings", true);
+  // Before transformers 5, the first key said both.
+  if (from.flag("scale_decoder_outputs", model.tie_embeddings))
+    model.output_scale = 1 / std::sqrt(static_cast<double>(model.d_model));
+}
+
+void read_mt5(ForeignConfig& from, Experiment& to) {
+  read_t5_like(
+      from, {.vocab_size = 250112, .n_heads = 6, .d_ff = 1024, .n_layers = 8, .feed_forward = "gated-gelu"},
+      to);
+  // transformers 5 writes true, whatever the weights are: these decide, see TensorMapping::has_own_output().
+  to.model.tie_embeddings = from.flag("tie_word_embeddings", true);
+  from.require("scale_decoder_outputs", false);
 }
 
 void write_t5(const Experiment& from, nlohmann::json& to) {
@@ -69,6 +90,11 @@ void write_t5(const Experiment& from, nlohmann::json& to) {
   to.erase("scale_decoder_outputs");
   if (model.output_scale.has_value() != model.tie_embeddings)
     to["scale_decoder_outputs"] = model.output_scale.has_value();
+}
+
+void write_mt5(const Experiment& from, nlohmann::json& to) {
+  write_t5(from, to);
+  to.erase("scale_decoder_outputs");
 }
 
 TensorRules t5_rules(const Experiment& experiment) {
@@ -121,6 +147,15 @@ ForeignFamily t5_foreign() {
                       {"T5Model", "text_to_text"}},
           .read = read_t5,
           .write = write_t5,
+          .rules = t5_rules};
+}
+
+ForeignFamily mt5_foreign() {
+  return {.model_type = "mt5",
+          .doc = "mT5 (Xue et al. 2021): T5 1.1 for a hundred languages",
+          .classes = {{"MT5ForConditionalGeneration", "text_to_text"}, {"MT5Model", "text_to_text"}},
+          .read = read_mt5,
+          .write = write_mt5,
           .rules = t5_rules};
 }
 

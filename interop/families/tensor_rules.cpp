@@ -53,6 +53,33 @@ std::vector<TensorPart> our_parts(const TensorRule& rule, const TensorShapes& ou
   return parts;
 }
 
+/// Where rows `first` … `first` + `count` - 1 of a stack are among grouped rows.
+std::vector<ForeignRows> grouped_rows(const TensorRule& rule, const TensorShapes& ours, int64_t first,
+                                      int64_t count) {
+  const auto part = their_parts(rule, ours).front();
+  const auto& [n_groups, sections] = rule.groups;
+  const int64_t group = part.shape.front() / n_groups;  // rows of a group there
+  std::vector<ForeignRows> result;
+  int64_t section_begin = 0, place = 0;  // of the section: its first row here, and its first row in a group
+  for (const int64_t section : sections) {
+    const int64_t width = section / n_groups;
+    for (int64_t g = 0; g < n_groups; ++g) {
+      const int64_t begin = section_begin + g * width;
+      const int64_t low = std::max(begin, first), high = std::min(begin + width, first + count);
+      if (low >= high) continue;
+      result.push_back({.tensor = part.name,
+                        .shape = part.shape,
+                        .move = rule.move,
+                        .ours = low - first,
+                        .theirs = g * group + place + low - begin,
+                        .count = high - low});
+    }
+    section_begin += section;
+    place += width;
+  }
+  return result;
+}
+
 /// The name without a beginning that it may have.
 std::string without(const std::string& prefix, const std::string& name) {
   return name.starts_with(prefix) ? name.substr(prefix.size()) : name;
@@ -90,6 +117,14 @@ TensorRules& TensorRules::module(std::string ours, std::string theirs, Move move
 TensorRules& TensorRules::modules(std::vector<std::string> ours, std::vector<std::string> theirs,
                                   std::vector<int64_t> rows, Move move) {
   modules_.push_back({std::move(ours), std::move(theirs), move, std::move(rows)});
+  return *this;
+}
+
+TensorRules& TensorRules::grouped(std::vector<std::string> ours, std::string theirs, RowGroups groups) {
+  modules_.push_back({.ours = std::move(ours),
+                      .theirs = {std::move(theirs)},
+                      .move = Move::grouped,
+                      .groups = std::move(groups)});
   return *this;
 }
 
@@ -266,6 +301,7 @@ std::vector<ForeignRows> TensorMapping::foreign_rows(const std::string& ours, in
     if (found == here.end()) continue;
     int64_t begin = first;
     for (auto part = here.begin(); part != found; ++part) begin += n_rows(*part, false);
+    if (rule.move == Move::grouped) return grouped_rows(rule, ours_, begin, count);
     std::vector<ForeignRows> result;
     int64_t part_begin = 0;
     for (auto& part : their_parts(rule, ours_)) {
@@ -324,6 +360,8 @@ std::shared_ptr<const TensorSource> TensorMapping::imported(const std::shared_pt
     RowStack stack{.from = their_parts(rule, ours_),
                    .to = our_parts(rule, ours_),
                    .move = rule.move,
+                   .groups = rule.groups,
+                   .grouped = RowStack::Side::from,
                    .transposed = rule.move == Move::transposed ? RowStack::Transposed::from
                                                                : RowStack::Transposed::neither};
     for (auto& [name, shape] : stack.from) {
@@ -385,6 +423,8 @@ std::shared_ptr<const TensorSource> TensorMapping::exported(const std::shared_pt
     stacks.push_back({.from = our_parts(rule, ours_),
                       .to = their_parts(rule, ours_),
                       .move = rule.move,
+                      .groups = rule.groups,
+                      .grouped = RowStack::Side::to,
                       .transposed = rule.move == Move::transposed ? RowStack::Transposed::to
                                                                   : RowStack::Transposed::neither});
   }

@@ -21,6 +21,15 @@ enum class Move {
   plain,
   transposed,  // a matrix is stored as (in, out) there, as (out, in) here
   reshaped,    // the same numbers in the same order under another shape
+  grouped,     // the rows there are in groups, each with rows of all sections here (BLOOM's queries, keys,
+               // values)
+};
+
+/// Rows here, in sections one below the other, as rows there: group 0 of each section in turn, then group 1
+/// of each.
+struct RowGroups {
+  int64_t count = 1;
+  std::vector<int64_t> sections = {};  // rows of each section; multiples of count
 };
 
 /// Tensors here and there. The rows (first dimension) of `ours`, one below the other, are those of `theirs`:
@@ -30,6 +39,7 @@ struct TensorRule {
   Move move = Move::plain;
   /// Several `theirs`: rows of each. Reshaped: the foreign shape. Otherwise empty: it follows.
   std::vector<int64_t> their_sizes = {};
+  RowGroups groups = {};  // grouped
 };
 
 /// The rules of a model. Names may have the placeholder {}, which stands for 0 … n_layers - 1.
@@ -40,6 +50,8 @@ class TensorRules {
   /// The modules of both sides form stacks. `rows`: of each of `theirs`, if there are several.
   TensorRules& modules(std::vector<std::string> ours, std::vector<std::string> theirs,
                        std::vector<int64_t> rows = {}, Move move = Move::plain);
+  /// The modules here form a stack of `groups.sections`, which is one module there with its rows in groups.
+  TensorRules& grouped(std::vector<std::string> ours, std::string theirs, RowGroups groups);
   /// One tensor. `shape`: the foreign one, if it is reshaped.
   TensorRules& tensor(std::string ours, std::string theirs, Move move = Move::plain,
                       std::vector<int64_t> shape = {});

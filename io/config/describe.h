@@ -48,7 +48,7 @@ enum class OptionUse { always, sampling, beams };
 /// How a key is called where it is an option outside configurations. Visitors of a struct make such options;
 /// a key that says nothing is one everywhere, under its own name.
 struct Elsewhere {
-  static constexpr std::string_view same = "=", nowhere = "";
+  static constexpr std::string_view same = "=", nowhere{};
   std::string_view flag = same;     // on the command line: a key top_k is --top-k
   std::string_view value = "N";     // what help calls the value of the flag
   std::string_view request = same;  // in a request to a server

@@ -11,8 +11,8 @@ namespace zoo {
 
 SinusoidalPositionsImpl::SinusoidalPositionsImpl(const SinusoidalPositionsOptions& options_)
     : options(options_), sinusoids_([options_](const torch::Tensor& positions) {
-        constexpr double base = 10000;
-        return sinusoidal_positions(positions, options_.d_model(), base, options_.layout());
+        const auto rows = positions + options_.offset();
+        return sinusoidal_positions(rows, options_.d_model(), 10000, options_.layout());
       }) {}
 
 torch::Tensor SinusoidalPositionsImpl::forward(const PositionRange& range, torch::Device device) {
@@ -38,7 +38,7 @@ torch::Tensor LearnedPositionsImpl::forward(const PositionRange& range, torch::D
   return torch::embedding(weight, range.ids(device) + options.offset());
 }
 
-void LearnedPositionsImpl::visit_weights(const WeightVisitor& visit) const {
+void LearnedPositionsImpl::visit_tables(const WeightVisitor& visit) const {
   visit({weight, 0, weight.size(0), WeightUse::table});
 }
 

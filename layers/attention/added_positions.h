@@ -15,12 +15,17 @@ class AddedPositionsImpl : public Module {
  public:
   /// (T, D), or (B, T, D) if rows differ.
   virtual torch::Tensor forward(const PositionRange& range, torch::Device device) = 0;
+  /// As WeightOwner::visit_weights(), for the embedder that has the positions: initial weights are drawn in
+  /// the order of the visits. Default: it has no tables.
+  virtual void visit_tables(const WeightVisitor& /*visit*/) const {}
 };
 
 struct SinusoidalPositionsOptions {
   explicit SinusoidalPositionsOptions(int64_t d_model) : d_model_(d_model) {}
   TORCH_ARG(int64_t, d_model);
   TORCH_ARG(SinusoidLayout, layout) = SinusoidLayout::interleaved;
+  /// Position 0 has the vector of this number.
+  TORCH_ARG(int64_t, offset) = 0;
 };
 
 /// sinusoidal_positions() with base 10000; it has no parameters.
@@ -46,12 +51,12 @@ struct LearnedPositionsOptions {
 };
 
 /// A row of a table for each position.
-class LearnedPositionsImpl : public Cloneable<LearnedPositionsImpl, AddedPositionsImpl>, public WeightOwner {
+class LearnedPositionsImpl : public Cloneable<LearnedPositionsImpl, AddedPositionsImpl> {
  public:
   explicit LearnedPositionsImpl(const LearnedPositionsOptions& options);
   /// Throws DataError for positions beyond the table.
   torch::Tensor forward(const PositionRange& range, torch::Device device) override;
-  void visit_weights(const WeightVisitor& visit) const override;
+  void visit_tables(const WeightVisitor& visit) const override;
   void pretty_print(std::ostream& stream) const override;
 
   LearnedPositionsOptions options;

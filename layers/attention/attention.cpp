@@ -9,15 +9,24 @@
 
 #include "layers/attention/pattern_attention.h"
 #include "layers/attention/scaled_dot_product.h"
+#include "layers/weights/construction.h"
 
 namespace zoo {
 
-AttentionImpl::AttentionImpl(const AttentionOptions& options_) : Cloneable(options_) {}
+AttentionImpl::AttentionImpl(const AttentionOptions& options_) : Cloneable(options_) {
+  if (options.gate())
+    gate = register_module(
+        "gate",
+        Linear(LinearOptions(options.d_model(), options.n_heads() * head_dim_).bias(options.qkv_bias())));
+  if (options.sinks())
+    sinks = register_parameter("sinks", torch::zeros({options.n_heads()}, parameter_options()));
+}
 
 Description AttentionImpl::description(std::string_view type) const {
   return described(type)
       .add("scale", options.scale())
       .add("softcap", options.softcap())
+      .add("sinks", options.sinks() ? std::optional<std::string_view>("learned") : std::nullopt)
       .add("pattern", options.pattern() ? std::optional(options.pattern()->description()) : std::nullopt)
       .add("dropout", options.dropout());
 }
@@ -50,7 +59,8 @@ KeysAndValues AttentionImpl::project_memory(const torch::Tensor& memory, const t
     const auto both = qkv->forward_some(memory, {.first = 1, .count = 2}).chunk(2, -1);
     keys = both[0], values = both[1];
   }
-  return {.keys = normalised_heads(keys, n_kv_heads_, k_norm), .values = split_heads(values, n_kv_heads_)};
+  return {.keys = normalised_heads(keys, n_kv_heads_, k_norm),
+          .values = split_heads(clipped(values), n_kv_heads_)};
 }
 
 std::unique_ptr<MemoryState> AttentionImpl::remember(const torch::Tensor& memory,
@@ -77,7 +87,7 @@ torch::Tensor AttentionImpl::cross_attention(const torch::Tensor& x, const Atten
 }
 
 ScaledDotProductOptions AttentionImpl::call_options(const AttentionContext& context) const {
-  return {context.mask, context.bias, options.scale(), dropout_now(), options.softcap()};
+  return {context.mask, context.bias, options.scale(), dropout_now(), options.softcap(), sinks};
 }
 
 torch::Tensor AttentionImpl::mix(const Heads& heads, const AttentionContext& context) {
@@ -132,17 +142,25 @@ torch::Tensor AttentionImpl::mix_pattern(const torch::Tensor&, const Heads& head
                             .scale = scale(),
                             .dropout = dropout_now(),
                             .softcap = options.softcap(),
+                            .sinks = sinks,
                             .ids = context.ids,
                             .state = context.state,
                             .range = context.range,
                             .maps = context.maps});
 }
 
+torch::Tensor AttentionImpl::finished(const torch::Tensor& x, const torch::Tensor& mixed,
+                                      const AttentionContext& context) {
+  if (!gate) return merged(mixed, context);
+  return merged(mixed * torch::sigmoid(split_heads(gate(x), options.n_heads())), context);
+}
+
 torch::Tensor AttentionImpl::forward(const torch::Tensor& x, const AttentionContext& context) {
-  if (context.memory.defined() || context.remembered) return merged(cross_attention(x, context), context);
+  if (context.memory.defined() || context.remembered)
+    return finished(x, cross_attention(x, context), context);
   const auto heads = self_heads(x, context);
-  if (options.pattern()) return merged(mix_pattern(x, heads, context), context);
-  return merged(context.state ? mix_with_state(heads, context) : mix_self(heads, context), context);
+  if (options.pattern()) return finished(x, mix_pattern(x, heads, context), context);
+  return finished(x, context.state ? mix_with_state(heads, context) : mix_self(heads, context), context);
 }
 
 void count_attention(CostAccount& account, std::string name, std::string kind,
@@ -154,13 +172,16 @@ void count_attention(CostAccount& account, std::string name, std::string kind,
   const auto b = static_cast<double>(shape.batch_size), t = static_cast<double>(shape.n_queries),
              s = static_cast<double>(shape.n_keys);
   const auto q = static_cast<double>(d_model * q_width), kv = static_cast<double>(d_model * kv_width);
-  const double projections = 2 * b * (t * 2 * q + static_cast<double>(products.n_key_maps) * s * 2 * kv);
+  const double n_query_maps = options.gate() ? 3 : 2;  // to queries, to the gate, and back
+  const double projections =
+      2 * b * (t * n_query_maps * q + static_cast<double>(products.n_key_maps) * s * 2 * kv);
   const auto& pattern = options.pattern();
   const double n_visible = pattern ? static_cast<double>(n_pairs(pattern->bands(shape.n_keys))) : t * s;
   const double scores =
       2 * static_cast<double>(products.n_pairs) * b * n_visible * static_cast<double>(q_width);
-  // Attention that is capped goes step by step: tanh and softmax keep their results.
-  const double kept_pairs = options.softcap() ? 2 * b * n_visible * static_cast<double>(sizes.n_heads) : 0;
+  // Attention that is capped or has sinks goes step by step: tanh and softmax keep their results.
+  const double n_kept = (options.softcap() ? 2 : options.sinks() ? 1 : 0);
+  const double kept_pairs = n_kept * b * n_visible * static_cast<double>(sizes.n_heads);
   const auto reach = pattern ? pattern->reach() : std::nullopt;
   const int64_t bytes_of_a_token = 2 * kv_width * kFloatBytes;
   account.add({.name = std::move(name),
@@ -169,8 +190,8 @@ void count_attention(CostAccount& account, std::string name, std::string kind,
                             ? sizes.text() + (pattern ? ", " + pattern->description() : std::string())
                             : std::string(),
                .flops = projections + scores,
-               .activation_bytes = bytes_of(b * t, 2 * q_width + d_model) + bytes_of(b * s, 2 * kv_width) +
-                                   bytes_of(kept_pairs),
+               .activation_bytes = bytes_of(b * t, (options.gate() ? 4 : 2) * q_width + d_model) +
+                                   bytes_of(b * s, 2 * kv_width) + bytes_of(kept_pairs),
                .state_bytes_per_token = reach ? 0 : bytes_of_a_token,
                .state_bytes = reach ? (reach->first + reach->recent) * bytes_of_a_token : 0});
 }

@@ -26,6 +26,9 @@ class AttentionImpl : public Cloneable<AttentionImpl, HeadProjectionsImpl> {
   std::unique_ptr<MemoryState> remember(const torch::Tensor& memory, const torch::Tensor& positions = {});
   void pretty_print(std::ostream& stream) const override;
 
+  Linear gate{nullptr};  // D → H·Dh; only with options.gate()
+  torch::Tensor sinks;   // (H) float32; only with options.sinks()
+
  protected:
   /// The module's options as pretty_print() shows them.
   Description description(std::string_view type) const;
@@ -43,6 +46,8 @@ class AttentionImpl : public Cloneable<AttentionImpl, HeadProjectionsImpl> {
                                     const AttentionContext& context);
 
  private:
+  /// `mixed` (B, H, T, Dh) times the gate of x, if there is one, and projected back.
+  torch::Tensor finished(const torch::Tensor& x, const torch::Tensor& mixed, const AttentionContext& context);
   Heads self_heads(const torch::Tensor& x, const AttentionContext& context);
   torch::Tensor cross_attention(const torch::Tensor& x, const AttentionContext& context);
   torch::Tensor project_queries(const torch::Tensor& x);

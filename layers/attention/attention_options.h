@@ -20,8 +20,11 @@ constexpr auto config_names(Projection) { return std::to_array<std::string_view>
 /// What a norm of queries or keys is over.
 ///   head       the Dh numbers of a head (Qwen3)
 ///   all_heads  those of all heads together (OLMo 2)
-enum class QkNormWidth { head, all_heads };
-constexpr auto config_names(QkNormWidth) { return std::to_array<std::string_view>({"head", "all_heads"}); }
+///   each_head  the Dh numbers of a head, and each head has gains of its own (Command R+)
+enum class QkNormWidth { head, all_heads, each_head };
+constexpr auto config_names(QkNormWidth) {
+  return std::to_array<std::string_view>({"head", "all_heads", "each_head"});
+}
 
 struct AttentionOptions {
   AttentionOptions(int64_t d_model, int64_t n_heads) : d_model_(d_model), n_heads_(n_heads) {}
@@ -53,6 +56,15 @@ struct AttentionOptions {
   /// here.
   TORCH_ARG(std::optional<NormOptions>, qk_norm) = std::nullopt;
   TORCH_ARG(QkNormWidth, qk_norm_width) = QkNormWidth::head;
+  /// c: queries, keys and values, behind their norms, are kept within [-c, c] (MPT, OLMo); default: they
+  /// stay.
+  TORCH_ARG(std::optional<double>, qkv_clip) = std::nullopt;
+  /// Each head has a learned score s that takes part in the softmax and has no value: a query's weights sum
+  /// to less than 1 (gpt-oss, OpenAI 2025). Uses attention step by step.
+  TORCH_ARG(bool, sinks) = false;
+  /// What the heads return is multiplied by sigmoid(W_gate x), a number for each of the H·Dh (Qwen3-Next; Qiu
+  /// et al. 2025).
+  TORCH_ARG(bool, gate) = false;
   /// The keys that queries see in self-attention, as far as the mask allows; null: all keys. Such an
   /// attention takes no bias, and no mask but causality and lengths.
   TORCH_ARG(std::shared_ptr<const AttentionPattern>, pattern) = nullptr;

@@ -34,8 +34,10 @@ class HeadProjectionsImpl : public QkvProjectionsImpl {
   /// The heads of x (B, T, D). Queries and keys are made from x + positions, (B or 1, T, D) or undefined, and
   /// normalised, but not rotated.
   Heads project_heads(const torch::Tensor& x, const torch::Tensor& positions);
-  /// x (B, T, N Dh) → (B, N, T, Dh), normalised by `norm`, q_norm or k_norm, if there is one.
+  /// x (B, T, N Dh) → (B, N, T, Dh), normalised by `norm`, q_norm or k_norm, if there is one, and clipped.
   torch::Tensor normalised_heads(const torch::Tensor& x, int64_t n_heads, Norm& norm) const;
+  /// x within the limits of options.qkv_clip(), if there are any.
+  torch::Tensor clipped(const torch::Tensor& x) const;
   /// The sizes of the projections of a module of this type, for its pretty_print().
   Description described(std::string_view type) const;
   /// (B, H, T, Dh) → (B, T, D), by way of context.heads.

@@ -21,12 +21,17 @@ torch::Tensor over_whole_sequences(const torch::Tensor& q, const torch::Tensor& 
                                    const PatternCall& call) {
   const int64_t n = q.size(2);
   const auto visible = call.pattern.visible({.length = n, .lengths = call.mask.ends(), .ids = call.ids});
-  if (!call.maps) return banded_attention(q, k, v, visible, call.scale, call.dropout, call.softcap);
+  if (!call.maps && !call.sinks.defined())
+    return banded_attention(q, k, v, visible, call.scale, call.dropout, call.softcap);
   auto mask = Mask::keep(as_mask(visible, n, q.device()));
   if (call.mask.ends().defined()) mask = mask & Mask::lengths(call.mask.ends());
-  const auto result = explicit_attention(
-      q, k, v, {.mask = mask, .scale = call.scale, .dropout = call.dropout, .softcap = call.softcap});
-  call.maps->push_back(result.weights);
+  const auto result = explicit_attention(q, k, v,
+                                         {.mask = mask,
+                                          .scale = call.scale,
+                                          .dropout = call.dropout,
+                                          .softcap = call.softcap,
+                                          .sinks = call.sinks});
+  if (call.maps) call.maps->push_back(result.weights);
   return result.output;
 }
 
@@ -40,7 +45,8 @@ torch::Tensor over_positions(const torch::Tensor& q, const torch::Tensor& k, con
   return fused_attention(q, k, v,
                          {.mask = Mask::keep(visible),  // (B or 1, T, S)
                           .scale = call.scale,
-                          .softcap = call.softcap});
+                          .softcap = call.softcap,
+                          .sinks = call.sinks});
 }
 
 /// (B or 1, T): the positions of the tokens of a range, -1 for padding.
@@ -60,7 +66,8 @@ torch::Tensor next_token(const torch::Tensor& q, const torch::Tensor& k, const t
   state.write(k, v, range);
   if (call.pattern.sees_all_in_reach() && !range.differs_by_row()) {
     const auto all = state.of_equal_rows(range.n_keys());
-    return fused_attention(q, all.keys, all.values, {.scale = call.scale, .softcap = call.softcap});
+    return fused_attention(q, all.keys, all.values,
+                           {.scale = call.scale, .softcap = call.softcap, .sinks = call.sinks});
   }
   const auto now = state.after(range);
   const auto here = range.differs_by_row() ? range.columns() : range.ids(q.device()).unsqueeze(0);
@@ -103,8 +110,9 @@ torch::Tensor over_all_keys(const torch::Tensor& q, const torch::Tensor& k, cons
   const auto keys = torch::arange(range.n_keys(), torch::dtype(torch::kInt64).device(q.device()));
   const auto queries = range.differs_by_row() ? range.columns() : range.ids(q.device()).unsqueeze(0);
   const auto visible = call.pattern.sees(queries.unsqueeze(2), keys.view({1, 1, -1}));
-  return fused_attention(q, k, v, state, range,
-                         {.mask = Mask::keep(visible), .scale = call.scale, .softcap = call.softcap});
+  return fused_attention(
+      q, k, v, state, range,
+      {.mask = Mask::keep(visible), .scale = call.scale, .softcap = call.softcap, .sinks = call.sinks});
 }
 
 }  // namespace

@@ -20,6 +20,7 @@ struct PatternCall {
   double scale = 1;
   double dropout = 0;                          // on the weights; 0 outside training
   std::optional<double> softcap = {};          // as in ScaledDotProductOptions
+  torch::Tensor sinks = {};                    // as in ScaledDotProductOptions
   torch::Tensor ids = {};                      // (B, T) int64: token ids; may be undefined
   LayerState* state = nullptr;                 // of new_pattern_state(); needs `range`
   const PositionRange* range = nullptr;        // with a state: the positions of the tokens

@@ -71,14 +71,14 @@ torch::Tensor sinusoidal_positions(const torch::Tensor& positions, int64_t d_mod
                                    SinusoidLayout layout) {
   const auto options = torch::dtype(torch::kFloat64).device(positions.device());
   const int64_t pairs = (d_model + 1) / 2;
-  const auto rates =
-      torch::exp(torch::arange(pairs, options) * (-2.0 * std::log(base) / static_cast<double>(d_model)));
+  const bool is_closed = layout == SinusoidLayout::half_closed;  // the last rate is 1/base
+  TORCH_CHECK(!is_closed || (d_model % 2 == 0 && d_model >= 4), "half_closed needs an even width from 4 on");
+  const auto step = -2.0 * std::log(base) / static_cast<double>(is_closed ? d_model - 2 : d_model);
+  const auto rates = torch::exp(torch::arange(pairs, options) * step);
   const auto angles = positions.to(torch::kFloat64).unsqueeze(-1) * rates;  // (…, pairs)
-  if (layout == SinusoidLayout::half)
+  if (layout != SinusoidLayout::interleaved)
     return torch::cat({angles.sin(), angles.cos()}, -1).narrow(-1, 0, d_model).to(torch::kFloat32);
-  auto shape = positions.sizes().vec();
-  shape.push_back(2 * pairs);
-  const auto encoding = torch::stack({angles.sin(), angles.cos()}, -1).reshape(shape);
+  const auto encoding = torch::stack({angles.sin(), angles.cos()}, -1).flatten(-2);
   return encoding.narrow(-1, 0, d_model).to(torch::kFloat32);
 }
 

@@ -82,14 +82,15 @@ class PositionTable {
 /// The order of sines and cosines in a vector of sinusoidal positions.
 ///   interleaved  sine and cosine of each rate beside each other (Vaswani et al. 2017)
 ///   half         all sines, then all cosines, as the authors' code and Marian have them
-enum class SinusoidLayout { interleaved, half };
+///   half_closed  as half, but the rates end at 1/base: base^(-i/(D/2 - 1)), as in fairseq and M2M100
+enum class SinusoidLayout { interleaved, half, half_closed };
 constexpr auto config_names(SinusoidLayout) {
-  return std::to_array<std::string_view>({"interleaved", "half"});
+  return std::to_array<std::string_view>({"interleaved", "half", "half_closed"});
 }
 
 /// PE(pos, 2i) = sin(pos / 10000^(2i/D)), PE(pos, 2i+1) = cos(pos / 10000^(2i/D)) (Vaswani et al. 2017,
 /// section 3.5), or the same numbers in another order. positions: any shape (…), int64 or float. Returns
-/// (…, D) float32. D ≥ 1 may be odd.
+/// (…, D) float32. D ≥ 1 may be odd; half_closed: even, at least 4.
 torch::Tensor sinusoidal_positions(const torch::Tensor& positions, int64_t d_model, double base = 10000.0,
                                    SinusoidLayout layout = SinusoidLayout::interleaved);
 

@@ -21,8 +21,10 @@ double pair_with_turns(const RotaryOptions& options, double turns) {
 
 torch::Tensor yarn_rates(const RotaryOptions& options, const torch::Tensor& rates) {
   const auto last = static_cast<double>(turned_width(options) - 1);
-  const double low = std::max(std::floor(pair_with_turns(options, options.beta_fast())), 0.0);
-  double high = std::min(std::ceil(pair_with_turns(options, options.beta_slow())), last);
+  const double first_pair = pair_with_turns(options, options.beta_fast()),
+               last_pair = pair_with_turns(options, options.beta_slow());
+  const double low = std::max(options.rounded() ? std::floor(first_pair) : first_pair, 0.0);
+  double high = std::min(options.rounded() ? std::ceil(last_pair) : last_pair, last);
   if (low == high) high += 0.001;  // avoids a division by zero, as in the reference
   const auto ramp = ((torch::arange(rates.size(0), rates.options()) - low) / (high - low)).clamp(0, 1);
   return rates / options.factor() * ramp + rates * (1 - ramp);

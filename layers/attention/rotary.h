@@ -42,6 +42,9 @@ struct RotaryOptions {
   /// than beta_slow turns is divided by the factor.
   TORCH_ARG(double, beta_fast) = 32.0;
   TORCH_ARG(double, beta_slow) = 1.0;
+  /// yarn: the first and the last of the pairs in between are whole numbers, as the authors have it;
+  /// otherwise as they come (gpt-oss).
+  TORCH_ARG(bool, rounded) = true;
   /// yarn, longrope: factor on cosine and sine; default 0.1·ln(factor) + 1 and 1.
   TORCH_ARG(std::optional<double>, attention_factor) = std::nullopt;
   /// llama3: frequencies with wavelengths above original_max_positions/low_frequency_factor are divided by

@@ -52,10 +52,19 @@ torch::Tensor softmax_of(const torch::Tensor& scores) {
   return torch::_safe_softmax(scores, -1);
 }
 
+/// The weights of keys beside a further score of each head. scores: (B, H, T, S), sinks: (H).
+torch::Tensor softmax_with_sinks(const torch::Tensor& scores, const torch::Tensor& sinks) {
+  const auto sizes = scores.sizes();
+  const auto column =
+      sinks.to(scores.scalar_type()).view({1, -1, 1, 1}).expand({sizes[0], sizes[1], sizes[2], 1});
+  return softmax_of(torch::cat({scores, column}, -1)).narrow(-1, 0, sizes[3]);
+}
+
 }  // namespace
 
 torch::Tensor fused_attention(const torch::Tensor& q, const torch::Tensor& k, const torch::Tensor& v,
                               const ScaledDotProductOptions& options) {
+  if (options.sinks.defined()) return explicit_attention(q, k, v, options).output;
   if (options.dropout == 0 && has_few_queries_attention(q, k, v))
     return few_queries_attention(q, k, v, few_queries_options(q, k.size(2), options));
   // The fused CPU kernel has no dropout: LibTorch, too, would go step by step, with a slower dropout. No
@@ -88,7 +97,7 @@ torch::Tensor fused_attention(const torch::Tensor& q, const torch::Tensor& k, co
 torch::Tensor fused_attention(const torch::Tensor& q, const torch::Tensor& k, const torch::Tensor& v,
                               KeyValueState& state, const PositionRange& range,
                               const ScaledDotProductOptions& options) {
-  if (options.dropout == 0 && are_few_queries(q)) {
+  if (options.dropout == 0 && are_few_queries(q) && !options.sinks.defined()) {
     state.write({.keys = k, .values = v}, range);
     if (const auto blocks = state.blocks(range.n_keys()))
       return few_queries_attention(q, *blocks, few_queries_options(q, range.n_keys(), options));
@@ -121,7 +130,7 @@ AttentionResult explicit_attention(const torch::Tensor& q, const torch::Tensor& 
   scores = soft_capped(scores, options.softcap);
   const auto visible = options.mask.materialize(q.size(2), k.size(2), q.device());
   if (visible.defined()) scores = scores.masked_fill(visible.logical_not(), kMinusInfinity);
-  auto weights = softmax_of(scores);
+  auto weights = options.sinks.defined() ? softmax_with_sinks(scores, options.sinks) : softmax_of(scores);
   weights = dropout(weights, options.dropout);
   // A float32 bias makes the weights float32.
   return {torch::matmul(weights.to(values.scalar_type()), values), weights};

@@ -21,6 +21,9 @@ struct ScaledDotProductOptions {
   /// c: the scores become c·tanh(scores/c) before the mask (Gemma 2). No fused kernel does this, so attention
   /// goes step by step.
   std::optional<double> softcap = {};
+  /// (H): a further score of each head in the softmax, which has no value; may be undefined. Attention then
+  /// goes step by step.
+  torch::Tensor sinks = {};
 };
 
 /// q: (B, H, T, Dh), k: (B, K, S, Dh), v: (B, K, S, Dv), H a multiple of K: each key/value head serves H/K
@@ -40,8 +43,9 @@ torch::Tensor fused_attention(const torch::Tensor& q, const MemoryState& state,
                               const ScaledDotProductOptions& options);
 
 struct AttentionResult {
-  torch::Tensor output;   // (B, H, T, Dv)
-  torch::Tensor weights;  // (B, H, T, S): rows sum to 1, or to 0 where nothing is visible
+  torch::Tensor output;  // (B, H, T, Dv)
+  torch::Tensor
+      weights;  // (B, H, T, S): rows sum to 1, with sinks to less, and to 0 where nothing is visible
 };
 
 /// The same, step by step. The weights are returned after dropout, as they multiply the values.

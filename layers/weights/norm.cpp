@@ -65,12 +65,25 @@ class RmsNormOutside final : public NormFormula {
   }
 };
 
+class PlainLayerNorm final : public NormFormula {
+ public:
+  std::string_view name() const override { return name_of(NormKind::layer_norm_plain); }
+  bool is_centred() const override { return true; }
+  bool has_gain() const override { return false; }
+  torch::Tensor operator()(const torch::Tensor& x, const NormWeights&, double eps) const override {
+    return torch::layer_norm(x, {x.size(-1)}, {}, {}, eps);
+  }
+  torch::Tensor divisor(const torch::Tensor& x, double eps) const override {
+    return (x.var(-1, /*unbiased=*/false, /*keepdim=*/true) + eps).sqrt();
+  }
+};
+
 }  // namespace
 
 std::shared_ptr<const NormFormula> norm_formula(NormKind kind) {
   static const auto formulas = std::to_array<std::shared_ptr<const NormFormula>>(
       {std::make_shared<LayerNorm>(), std::make_shared<AnnotatedLayerNorm>(), std::make_shared<RmsNorm>(),
-       std::make_shared<RmsNormOutside>()});
+       std::make_shared<RmsNormOutside>(), std::make_shared<PlainLayerNorm>()});
   return formulas.at(static_cast<size_t>(kind));
 }
 
@@ -78,8 +91,9 @@ NormImpl::NormImpl(const NormOptions& options_) : options(options_) {
   const auto& formula = *options.formula();
   TORCH_CHECK(formula.name() != name_of(NormKind::layer_norm_annotated) || options.size() > 1,
               "layer_norm_annotated needs a size of at least 2: one number has no standard deviation");
-  weight = register_parameter("weight", torch::empty({options.size()}, parameter_options()));
-  if (formula.is_centred() && options.bias())
+  if (formula.has_gain())
+    weight = register_parameter("weight", torch::empty({options.size()}, parameter_options()));
+  if (formula.is_centred() && formula.has_gain() && options.bias())
     bias = register_parameter("bias", torch::empty({options.size()}, parameter_options()));
   for (const auto& [name, initial] : formula.own_weights(options.size()))
     own_.push_back(register_parameter(name, torch::empty(initial.sizes(), parameter_options())));
@@ -88,14 +102,14 @@ NormImpl::NormImpl(const NormOptions& options_) : options(options_) {
 
 void NormImpl::reset_parameters() {
   const torch::NoGradGuard no_grad;
-  weight.fill_(options.unit_offset() ? 0.0 : 1.0);
+  if (weight.defined()) weight.fill_(options.unit_offset() ? 0.0 : 1.0);
   if (bias.defined()) bias.zero_();
   const auto initial = options.formula()->own_weights(options.size());
   for (size_t i = 0; i < own_.size(); ++i) own_[i].copy_(initial[i].initial);
 }
 
 torch::Tensor NormImpl::forward(const torch::Tensor& x) {
-  const auto gain = options.unit_offset() ? weight + 1.0 : weight;
+  const auto gain = weight.defined() && options.unit_offset() ? weight + 1.0 : weight;
   return (*options.formula())(x, {.gain = gain, .bias = bias, .own = own_}, options.eps());
 }
 

@@ -2,6 +2,7 @@
 // Normalisation over the last dimension.
 //   layer_norm            γ ⊙ (x-μ)/√(σ²+ε) + β, biased variance (Ba et al. 2016; torch.nn.LayerNorm)
 //   layer_norm_annotated  γ ⊙ (x-μ)/(σ+ε) + β, unbiased σ ("The Annotated Transformer")
+//   layer_norm_plain      (x-μ)/√(σ²+ε), without weights (OLMo, Groeneveld et al. 2024)
 //   rms_norm              γ ⊙ x/√(mean(x²)+ε) (Zhang & Sennrich 2019; Llama, T5)
 //   rms_norm_outside      γ ⊙ x/(RMS(x)+ε) (the authors' own code)
 
@@ -19,15 +20,15 @@
 namespace zoo {
 
 /// The library's norms. Programs add their own to norm_types() (models/config/layer_types.h).
-enum class NormKind { layer_norm, layer_norm_annotated, rms_norm, rms_norm_outside };
+enum class NormKind { layer_norm, layer_norm_annotated, rms_norm, rms_norm_outside, layer_norm_plain };
 constexpr auto config_names(NormKind) {
   return std::to_array<std::string_view>(
-      {"layer_norm", "layer_norm_annotated", "rms_norm", "rms_norm_outside"});
+      {"layer_norm", "layer_norm_annotated", "rms_norm", "rms_norm_outside", "layer_norm_plain"});
 }
 
 /// What a norm computes with.
 struct NormWeights {
-  torch::Tensor gain;                   // (D)
+  torch::Tensor gain;                   // (D) or undefined
   torch::Tensor bias;                   // (D) or undefined
   std::vector<torch::Tensor> own = {};  // those of NormFormula::own_weights()
 };
@@ -45,6 +46,8 @@ class NormFormula {
   virtual std::string_view name() const = 0;
   /// Whether it subtracts the mean. Such norms have β.
   virtual bool is_centred() const = 0;
+  /// Whether it has γ. Without it there is no β, either.
+  virtual bool has_gain() const { return true; }
   /// The parameters of a norm of width D that only this kind has. Default: none.
   virtual std::vector<OwnWeight> own_weights(int64_t /*size*/) const { return {}; }
   /// (…, D) → (…, D)
@@ -82,7 +85,7 @@ class NormImpl : public Cloneable<NormImpl> {
   void pretty_print(std::ostream& stream) const override;
 
   NormOptions options;
-  torch::Tensor weight;  // (D)
+  torch::Tensor weight;  // (D) or undefined
   torch::Tensor bias;    // (D) or undefined
 
  private:

@@ -34,8 +34,9 @@ PositionType position(Position kind, std::string doc) {
 PositionType sinusoidal() {
   auto type = position(Position::sinusoidal, "Sines and cosines are added to the vectors of tokens.");
   type.make_added = [](const ModelConfig& config) -> std::shared_ptr<AddedPositionsImpl> {
-    return std::make_shared<SinusoidalPositionsImpl>(
-        SinusoidalPositionsOptions(config.d_model).layout(config.sinusoid_layout));
+    return std::make_shared<SinusoidalPositionsImpl>(SinusoidalPositionsOptions(config.table_width())
+                                                         .layout(config.sinusoid_layout)
+                                                         .offset(config.position_offset));
   };
   return type;
 }
@@ -44,10 +45,10 @@ PositionType learned() {
   auto type = position(Position::learned, "A learned vector for each position is added to those of tokens.");
   type.make_added = [](const ModelConfig& config) -> std::shared_ptr<AddedPositionsImpl> {
     return std::make_shared<LearnedPositionsImpl>(
-        LearnedPositionsOptions(config.max_positions, config.d_model).offset(config.position_offset));
+        LearnedPositionsOptions(config.max_positions, config.table_width()).offset(config.position_offset));
   };
   type.count = [](CostAccount& account, const std::string& name, const ModelConfig& config) {
-    count_table(account, name, config.position_rows(), config.d_model);
+    count_table(account, name, config.position_rows(), config.table_width());
   };
   return type;
 }
@@ -91,7 +92,8 @@ Registry<NormType>& norm_types() {
       "norm", {norm(NormKind::layer_norm, "Mean 0 and deviation 1, then a gain and a bias."),
                norm(NormKind::layer_norm_annotated, "The same as \"The Annotated Transformer\" writes it."),
                norm(NormKind::rms_norm, "Root mean square 1, then a gain."),
-               norm(NormKind::rms_norm_outside, "The same with epsilon outside the root.")});
+               norm(NormKind::rms_norm_outside, "The same with epsilon outside the root."),
+               norm(NormKind::layer_norm_plain, "Mean 0 and deviation 1, without weights (OLMo).")});
   return types;
 }
 
@@ -103,7 +105,9 @@ Registry<ActivationType>& activation_types() {
                      activation(Activation::swiglu, "A gate with silu."),
                      activation(Activation::geglu, "A gate with gelu."),
                      activation(Activation::geglu_tanh, "A gate with gelu_tanh."),
-                     activation(Activation::reglu, "A gate with relu.")});
+                     activation(Activation::reglu, "A gate with relu."),
+                     activation(Activation::swiglu_clamped,
+                                "A gate with x sigmoid(1.702 x), both parts within 7 (gpt-oss).")});
   return types;
 }
 
@@ -116,8 +120,13 @@ std::shared_ptr<const ActivationFunction> activation_of(const ModelConfig& confi
   return activation_types().at(config.activation).make(config.activation);
 }
 
+const PositionType& score_bias_type(const ModelConfig& config) {
+  const auto& type = position_types().at(config.position);
+  return type.make_bias ? type : position_types().at(config.score_position);
+}
+
 bool needs_scores(const ModelConfig& config) {
-  return config.position == Position::shaw || position_types().at(config.position).make_bias;
+  return config.position == Position::shaw || score_bias_type(config).make_bias;
 }
 
 }  // namespace zoo

@@ -55,6 +55,10 @@ Registry<PositionType>& position_types();
 /// The activation that the configuration selects.
 std::shared_ptr<const ActivationFunction> activation_of(const ModelConfig& config);
 
+/// The type of the numbers that are added to scores: that of `position` if it has such numbers, otherwise
+/// that of `score_position`. It may have none (make_bias).
+const PositionType& score_bias_type(const ModelConfig& config);
+
 /// Whether the type of positions that the configuration selects needs the scores of pairs of tokens, which
 /// not every mixer has.
 bool needs_scores(const ModelConfig& config);

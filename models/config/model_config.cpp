@@ -17,6 +17,11 @@ void describe(ConfigVisitor& v, RotaryConfig& c) {
   v.field("layout", c.layout, "Which elements form a pair: interleaved (2i, 2i+1) or half (i, i + width/2).");
   v.field("fraction", c.fraction, "Part of each head that is rotated.",
           {.min = 0, .max = 1, .min_excluded = true});
+  v.field(
+      "turns", c.turns,
+      "Whether a layer is turned (1) or not (0), repeated over the layers (SmolLM3: 1, 1, 1, 0); empty: all "
+      "are.",
+      Limits::between(0, 1));
   v.field("scaling", c.scaling, "How the angles change for longer contexts.");
   v.field("factor", c.factor, "How many times longer than original_max_positions the context is.",
           Limits::at_least(1));
@@ -26,6 +31,7 @@ void describe(ConfigVisitor& v, RotaryConfig& c) {
           Limits::positive());
   v.field("beta_slow", c.beta_slow, "yarn: frequencies with fewer turns than this are divided.",
           Limits::positive());
+  v.field("rounded", c.rounded, "yarn: the bounds of the pairs in between are whole numbers.");
   v.field("attention_factor", c.attention_factor,
           "yarn, longrope: factor on cosine and sine; default 0.1 ln(factor) + 1 and 1.", Limits::positive());
   v.field("low_frequency_factor", c.low_frequency_factor,
@@ -120,9 +126,31 @@ void validate(const ExpertsConfig& c, const Complain& complain) {
   if (c.shared_gate && !c.shared_d_ff) complain("shared_gate", "needs shared_d_ff");
 }
 
+namespace {
+
+/// The shortest list that says the same of `n` layers; empty: all of them.
+std::vector<int64_t> shortest_turns(const RotaryConfig& rotary, int64_t n) {
+  std::vector<int64_t> all;
+  for (int64_t layer = 0; layer < n; ++layer) all.push_back(rotary.is_turned(layer) ? 1 : 0);
+  if (std::ranges::find(all, 0) == all.end()) return {};
+  size_t period = 1;
+  const auto repeats = [&] {
+    for (size_t i = period; i < all.size(); ++i) {
+      if (all[i] != all[i - period]) return false;
+    }
+    return true;
+  };
+  while (!repeats()) ++period;
+  all.resize(period);
+  return all;
+}
+
+}  // namespace
+
 ModelConfig resolved(ModelConfig config) {
   config.n_kv_heads = config.kv_heads();
   config.head_dim = config.head_width();
+  config.rotary.turns = shortest_turns(config.rotary, std::max(config.n_layers, config.decoder_layers()));
   config.d_ff = config.feed_forward_width();
   if (auto& experts = config.experts) {
     experts->d_ff = experts->d_ff.value_or(*config.d_ff);

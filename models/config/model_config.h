@@ -63,6 +63,10 @@ constexpr auto config_names(PoolerActivation) {
   return std::to_array<std::string_view>({"tanh", "relu", "gelu", "gelu_tanh"});
 }
 
+/// The vector of a text that an encoder's head reads: that of its first token (BERT), or the mean of all.
+enum class TextVector { first, mean };
+constexpr auto config_names(TextVector) { return std::to_array<std::string_view>({"first", "mean"}); }
+
 /// `model.rotary:`, see RotaryOptions.
 struct RotaryConfig {
   double theta = 10000.0;
@@ -71,13 +75,21 @@ struct RotaryConfig {
   std::optional<double> local_theta;
   RotaryLayout layout = RotaryLayout::half;
   double fraction = 1.0;
+  /// Whether a layer is turned (1) or not (0), repeated over the layers (SmolLM3: 1, 1, 1, 0); empty: all
+  /// are.
+  std::vector<int64_t> turns = {};
   RotaryScaling scaling = RotaryScaling::none;
   double factor = 1.0;
   int64_t original_max_positions = 2048;
   double beta_fast = 32.0, beta_slow = 1.0;
+  bool rounded = true;
   std::optional<double> attention_factor;
   double low_frequency_factor = 1.0, high_frequency_factor = 4.0;
   std::vector<double> divisors;  // longrope
+
+  bool is_turned(int64_t layer) const {
+    return turns.empty() || turns[static_cast<size_t>(layer) % turns.size()] != 0;
+  }
 };
 void describe(ConfigVisitor& v, RotaryConfig& c);
 
@@ -114,6 +126,9 @@ struct ModelConfig {
   int64_t d_model = 512;
   int64_t n_layers = 6;
   std::optional<int64_t> n_decoder_layers;  // encoder_decoder, detr, whisper: default n_layers
+  /// So many different layers in a stack: n_layers / layer_groups neighbours have the same weights (ALBERT:
+  /// 1). Default: all differ.
+  std::optional<int64_t> layer_groups = {};
   int64_t n_heads = 8;
   std::optional<int64_t> n_kv_heads;                        // default n_heads
   std::optional<int64_t> head_dim;                          // default d_model / n_heads
@@ -126,8 +141,11 @@ struct ModelConfig {
   bool norm_unit_offset = false;
   NormPlacement norm_placement = NormPlacement::pre;
   KindSelection<Position> position = Position::learned;  // of position_types()
+  /// A second encoding, beside `position`: numbers that are added to scores (MPNet: t5).
+  KindSelection<Position> score_position = Position::none;
   int64_t max_positions = 1024;  // the most positions that generation uses; learned: also rows of the table
-  int64_t position_offset = 0;   // learned: rows of the table before position 0 (RoBERTa, BART: 2)
+  /// learned, sinusoidal: the rows of the table before position 0 (RoBERTa, BART, M2M100: 2).
+  int64_t position_offset = 0;
   SinusoidLayout sinusoid_layout = SinusoidLayout::interleaved;  // sinusoidal
   RotaryConfig rotary;
   int64_t relative_buckets = 32;                           // t5
@@ -141,6 +159,9 @@ struct ModelConfig {
   std::optional<bool> ff_bias;   // of the feed-forward; default: bias
   bool qk_norm = false;
   QkNormWidth qk_norm_width = QkNormWidth::head;
+  std::optional<double> qkv_clip;         // c: queries, keys and values are kept within [-c, c] (OLMo: 8)
+  bool attention_sinks = false;           // self-attention: see AttentionOptions
+  bool attention_gate = false;            // self-attention: see AttentionOptions
   std::optional<double> attention_scale;  // default 1/√head_dim
   bool attention_scale_by_layer =
       false;  // self-attention in layer i = 1, 2, …: scores also / i (Mistral's GPT-2)
@@ -149,12 +170,20 @@ struct ModelConfig {
   double attention_dropout = 0.0;           // on attention weights
   double activation_dropout = 0.0;          // inside the feed-forward
   std::optional<double> layer_scale;        // see ResidualOptions
+  double residual_scale = 1.0;              // factor on the sub-layer outputs (Granite: 0.22)
   double stochastic_depth = 0.0;            // in the last layer; 0 in the first, and in between in proportion
   bool tie_embeddings = true;               // the output projection uses the matrix of the token embedding
   bool share_embeddings = true;             // encoder_decoder: one table for both sides
   bool scale_embeddings = false;            // token vectors × √d_model
+  std::optional<double> embedding_scale;    // token vectors × this (Granite: 12), in place of it
   bool embedding_norm = false;              // a norm on the embeddings (BERT)
-  int64_t n_segments = 0;                   // encoder: sentence A/B embeddings (BERT: 2)
+  /// E: the width of the tables of tokens, positions and segments, and of their norm. A linear map leads to D
+  /// (ELECTRA, ALBERT); before the output another one leads back. Default: d_model, without maps.
+  std::optional<int64_t> embedding_width = {};
+  /// pre: whether the first layer has a norm before its first sub-layer, whose input embedding_norm may have
+  /// brought into form (ModernBERT: false).
+  bool first_norm = true;
+  int64_t n_segments = 0;  // encoder: sentence A/B embeddings (BERT: 2)
   /// encoder: the id of the mask token, whose vectors are zeros. The others are scaled as if 12 % of the
   /// tokens were masked, as in the training of ESM (Lin et al. 2023): see token_dropout_factors().
   std::optional<int64_t> token_dropout;
@@ -168,7 +197,10 @@ struct ModelConfig {
   /// encoder and encoder_decoder for classification, in encoder and vit without a head.
   bool pooler = true;
   PoolerActivation pooler_activation = PoolerActivation::tanh;
-  bool classifier_bias = true;  // in the last map of a head that classifies
+  bool pooler_norm = false;                    // a norm behind the pooler's activation (ModernBERT)
+  bool head_bias = true;                       // in the dense map of a head: mlm_transform, pooler
+  TextVector text_vector = TextVector::first;  // encoder: what heads that classify texts read
+  bool classifier_bias = true;                 // in the last map of a head that classifies
   Initialization init = Initialization::normal;
   double init_std = 0.02;
   /// init normal: output matrices of sub-layers start with deviation init_std/√(2·n_layers) (GPT-2).
@@ -183,6 +215,13 @@ struct ModelConfig {
   int64_t feed_forward_width() const { return d_ff.value_or(4 * d_model); }
   bool has_key_bias() const { return key_bias.value_or(qkv_bias.value_or(bias)); }
   int64_t decoder_layers() const { return n_decoder_layers.value_or(n_layers); }
+  /// E, see embedding_width.
+  int64_t table_width() const { return embedding_width.value_or(d_model); }
+  /// Whether layer `layer` of a stack of n layers has the weights of the layer before it, see layer_groups.
+  bool repeats_layer(int64_t layer, int64_t n) const {
+    if (!layer_groups || layer == 0) return false;
+    return layer * *layer_groups / n == (layer - 1) * *layer_groups / n;
+  }
   /// The mixer of layer `layer` of a stack.
   const Selection& attention_of(int64_t layer) const {
     return attention[static_cast<size_t>(layer) % attention.size()];

@@ -13,6 +13,14 @@ Pooling encoder_pooling(const ModelConfig& config, const ModelPurpose& purpose) 
   return config.pooler && predicts_once(purpose.head) ? Pooling::pooler : Pooling::none;
 }
 
+/// (B, D): the mean of each row's vectors (B, T, D) without those of padding.
+torch::Tensor mean_of_rows(const torch::Tensor& hidden, const torch::Tensor& lengths) {
+  if (!lengths.defined()) return hidden.mean(1);
+  const auto n = lengths.to(hidden.device()).unsqueeze(1);
+  const auto seen = torch::arange(hidden.size(1), n.options()) < n;  // (B, T)
+  return (hidden * seen.unsqueeze(2)).sum(1) / n.to(hidden.scalar_type());
+}
+
 class EncoderModel final : public Cloneable<EncoderModel, EncodingModel> {
  public:
   EncoderModel(const ModelConfig& config, const ModelPurpose& purpose) : Cloneable(config, purpose) {
@@ -27,7 +35,9 @@ class EncoderModel final : public Cloneable<EncoderModel, EncodingModel> {
   torch::Tensor features(const Batch& batch) override {
     const auto hidden = hidden_states(batch);
     const bool pooled = predicts_once(purpose_.head) && !batch.positions.defined();
-    return pooled ? head_->prepare(hidden.select(1, 0)) : head_->prepare_at(hidden, batch.positions);
+    if (!pooled) return head_->prepare_at(hidden, batch.positions);
+    const bool by_mean = config_.text_vector == TextVector::mean;
+    return head_->prepare(by_mean ? mean_of_rows(hidden, batch.input.lengths) : hidden.select(1, 0));
   }
 };
 

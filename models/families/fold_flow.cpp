@@ -69,7 +69,9 @@ void validate_fold_flow(const ModelConfig& config, const Complain& complain) {
   refuse("norm_placement", config.norm_placement != NormPlacement::pre);
   refuse("layer_scale", config.layer_scale.has_value());
   refuse("stochastic_depth", config.stochastic_depth > 0);
+  refuse("residual_scale", config.residual_scale != 1);
   refuse("rotary.local_theta", config.rotary.local_theta.has_value());
+  refuse("rotary.turns", !config.rotary.turns.empty());
 }
 
 }  // namespace

@@ -27,6 +27,13 @@ void validate_mixers(const ModelConfig& c, const ModelFamily& family, const Comp
     for (int64_t layer = 0; layer < std::min<int64_t>(n_layers, n_mixers); ++layer) {
       const MixerPlace place{.model = c, .role = role, .layer = layer};
       const auto& type = mixer_types().at(place.selection());
+      const auto refuse = [&](bool is_set, std::string_view key) {
+        if (is_set && !type.is_attention)
+          complain(key, fmt::format("is for softmax attention, and {} is none: leave it out", type.name));
+      };
+      refuse(c.qkv_clip.has_value(), "qkv_clip");
+      refuse(c.attention_sinks, "attention_sinks");
+      refuse(c.attention_gate, "attention_gate");
       if (type.validate)
         type.validate(place, [&](std::string_view problem) { complain("attention", problem); });
     }
@@ -34,6 +41,35 @@ void validate_mixers(const ModelConfig& c, const ModelFamily& family, const Comp
   const bool only_decodes = family.shape == FamilyShape::decoder;
   check(only_decodes ? StackRole::decoder : StackRole::encoder, c.n_layers);
   if (family.has_memory) check(StackRole::decoder_with_memory, c.decoder_layers());
+}
+
+/// Reports keys that need layers or norms of their own, which the model does not have.
+void validate_sharing(const ModelConfig& c, const ModelFamily& family, const Complain& complain) {
+  const int64_t fewest = family.has_memory ? std::min(c.n_layers, c.decoder_layers()) : c.n_layers;
+  if (c.layer_groups && *c.layer_groups > fewest)
+    complain("layer_groups",
+             fmt::format("{} different layers are more than there are, {}", *c.layer_groups, fewest));
+  const bool differ =
+      c.attention.size() > 1 || c.attention_scale_by_layer || !c.first_norm || c.stochastic_depth > 0 ||
+      (c.experts && (c.experts->first_dense > 0 || c.experts->every > 1 || !c.experts->dense_layers.empty()));
+  if (c.layer_groups && differ)
+    complain("layer_groups",
+             "makes layers alike, but attention, experts, attention_scale_by_layer, first_norm or "
+             "stochastic_depth make them differ: leave it out");
+  if (!c.first_norm && c.norm_placement != NormPlacement::pre)
+    complain("first_norm", "is for norm_placement: pre");
+  if (c.pooler_norm && !c.pooler) complain("pooler_norm", "needs a pooler");
+}
+
+/// Reports a second encoding that adds nothing to scores, or is not the only one that does.
+void validate_score_position(const ModelConfig& c, const Complain& complain) {
+  if (c.score_position == Position::none) return;
+  if (!position_types().at(c.score_position).make_bias)
+    complain("score_position", fmt::format("{} adds nothing to scores: only t5, alibi and added types do",
+                                           c.score_position.type));
+  else if (position_types().at(c.position).make_bias)
+    complain("score_position",
+             fmt::format("position {} adds to scores already: leave one of both out", c.position.type));
 }
 
 }  // namespace
@@ -55,6 +91,10 @@ void describe(ConfigVisitor& v, ModelConfig& c) {
             "encoder_decoder, detr, whisper: layers of the decoder; default n_layers.",
             Limits::between(1, kMostLayers));
   });
+  v.field("layer_groups", c.layer_groups,
+          "So many different layers: n_layers / layer_groups neighbours have the same weights (ALBERT: 1). "
+          "Default: all differ.",
+          Limits::between(1, kMostLayers));
   v.field("n_heads", c.n_heads, "Query heads (H).", Limits::between(1, kWidest));
   v.field("n_kv_heads", c.n_kv_heads,
           "Key/value heads (K), a divisor of n_heads; default n_heads; 1 = multi-query.",
@@ -73,16 +113,19 @@ void describe(ConfigVisitor& v, ModelConfig& c) {
   v.field("norm_unit_offset", c.norm_unit_offset, "The gain is 1 + weight.");
   v.field("norm_placement", c.norm_placement, "Where the norms are, relative to the residual connections.");
   v.selection("position", c.position, position_types(), "How the model encodes the order of tokens.");
+  v.selection("score_position", c.score_position, position_types(),
+              "A second encoding beside position, of numbers that are added to scores (MPNet: t5).");
   v.field("max_positions", c.max_positions, "Longest sequence; rows of the table if position is learned.",
           Limits::between(1, kLargestTable));
   of_tokens([&] {
     v.field("position_offset", c.position_offset,
-            "learned: rows of the table before the one of position 0, which no position uses (RoBERTa, BART: "
-            "2).",
+            "learned, sinusoidal: rows of the table before the one of position 0, which no position uses "
+            "(RoBERTa, BART, M2M100: 2).",
             Limits::between(0, kLargestTable));
   });
   v.field("sinusoid_layout", c.sinusoid_layout,
-          "sinusoidal: sines and cosines take turns, or all sines come first (Marian).");
+          "sinusoidal: sines and cosines take turns, or all sines come first (Marian), also with rates that "
+          "end at 1/10000 (half_closed: M2M100).");
   v.field("rotary", c.rotary, "Rotary positions.");
   v.field("relative_buckets", c.relative_buckets, "t5: buckets of relative positions.",
           Limits::between(2, kWidest));
@@ -98,8 +141,17 @@ void describe(ConfigVisitor& v, ModelConfig& c) {
   v.field("out_bias", c.out_bias, "Biases of the output maps of attention; default bias.");
   v.field("ff_bias", c.ff_bias, "Biases of the feed-forward; default bias.");
   v.field("qk_norm", c.qk_norm, "Normalise queries and keys.");
-  v.field("qk_norm_width", c.qk_norm_width,
-          "qk_norm: over the numbers of a head (Qwen3), or over those of all heads together (OLMo 2).");
+  v.field(
+      "qk_norm_width", c.qk_norm_width,
+      "qk_norm: over the numbers of a head (Qwen3), over those of all heads together (OLMo 2), or over those "
+      "of a head with gains for each head (Command R+).");
+  v.field("qkv_clip", c.qkv_clip,
+          "c: queries, keys and values are kept within -c ... c (OLMo); default: they stay.",
+          Limits::positive());
+  v.field("attention_sinks", c.attention_sinks,
+          "Self-attention: each head has a learned score without a value in its softmax (gpt-oss).");
+  v.field("attention_gate", c.attention_gate,
+          "Self-attention: what heads return is times a sigmoid of a linear map (Qwen3-Next).");
   v.field("attention_scale", c.attention_scale, "Factor on the attention scores; default 1/sqrt(head_dim).",
           Limits::positive());
   v.field("attention_scale_by_layer", c.attention_scale_by_layer,
@@ -114,6 +166,8 @@ void describe(ConfigVisitor& v, ModelConfig& c) {
   v.field("layer_scale", c.layer_scale,
           "Initial value of learned factors on the sub-layer outputs; default: no factors.",
           Limits::positive());
+  v.field("residual_scale", c.residual_scale, "Factor on the sub-layer outputs (Granite: 0.22).",
+          Limits::positive());
   v.field("stochastic_depth", c.stochastic_depth,
           "Probability of leaving out a sub-layer of the last layer for a row; earlier layers have less.",
           {.min = 0, .max = 0.99});
@@ -121,8 +175,20 @@ void describe(ConfigVisitor& v, ModelConfig& c) {
     v.field("tie_embeddings", c.tie_embeddings,
             "The output projection uses the matrix of the token embedding.");
     v.field("scale_embeddings", c.scale_embeddings, "Token vectors times sqrt(d_model).");
+    v.field(
+        "embedding_scale", c.embedding_scale,
+        "Token vectors times this number (Granite: 12), in place of scale_embeddings; default: they stay.",
+        Limits::positive());
     v.field("embedding_norm", c.embedding_norm, "A norm on the embeddings.");
   });
+  v.only_for({"encoder", "decoder", "encoder_decoder"}, [&] {
+    v.field("embedding_width", c.embedding_width,
+            "Width of the tables of tokens, positions and segments; maps lead to d_model and back (ELECTRA, "
+            "ALBERT). Default: d_model, without maps.",
+            Limits::between(1, kWidest));
+  });
+  v.field("first_norm", c.first_norm,
+          "pre: the first layer has a norm before its first sub-layer (ModernBERT: it has none).");
   v.only_for({"encoder_decoder"}, [&] {
     v.field("share_embeddings", c.share_embeddings, "encoder_decoder: one token embedding for both sides.");
   });
@@ -158,6 +224,12 @@ void describe(ConfigVisitor& v, ModelConfig& c) {
       "classifies: on the last token.");
   v.field("pooler_activation", c.pooler_activation,
           "The activation of the pooler: tanh in BERT, relu in DistilBERT.");
+  v.field("pooler_norm", c.pooler_norm, "A norm behind the pooler's activation (ModernBERT).");
+  v.field("head_bias", c.head_bias, "A bias in the dense map of a head: mlm_transform, pooler.");
+  v.only_for({"encoder"}, [&] {
+    v.field("text_vector", c.text_vector,
+            "What heads that classify a text read: the vector of its first token, or the mean of all.");
+  });
   v.field("classifier_bias", c.classifier_bias, "A bias in the last map of a head that classifies.");
   v.field("init", c.init, "Distribution of the initial weights.");
   v.field("init_std", c.init_std, "normal: standard deviation.", Limits::positive());
@@ -201,6 +273,14 @@ void validate(const ModelConfig& c, const Complain& complain) {
       complain("rotary.factor", "has no effect on longrope: set rotary.divisors");
     if (c.rotary.scaling != RotaryScaling::none && !is_longrope && c.rotary.factor == 1)
       complain("rotary.scaling", "has no effect with a rotary.factor of 1: set a greater rotary.factor");
+    const int64_t most = std::max(c.n_layers, family.has_memory ? c.decoder_layers() : 0);
+    if (std::ssize(c.rotary.turns) > most)
+      complain("rotary.turns",
+               fmt::format("is a list of {} for {} layers: shorten it", c.rotary.turns.size(), most));
+    if (!c.rotary.turns.empty() && std::ranges::find(c.rotary.turns, 1) == c.rotary.turns.end())
+      complain("rotary.turns", "turns no layer: set position to none");
+    if (!c.rotary.rounded && c.rotary.scaling != RotaryScaling::yarn)
+      complain("rotary.rounded", "is for rotary.scaling: yarn");
     if (c.rotary.high_frequency_factor <= c.rotary.low_frequency_factor) {
       complain("rotary.high_frequency_factor", "must be greater than low_frequency_factor");
     }
@@ -216,14 +296,28 @@ void validate(const ModelConfig& c, const Complain& complain) {
   if (!c.position.kind() && shape == FamilyShape::other && position_types().at(c.position).make_added)
     complain("position", fmt::format("{} is added to the vectors of tokens, and architecture {} reads none",
                                      c.position.type, c.architecture.type));
-  if (c.position_offset > 0 && (c.position != Position::learned || shape == FamilyShape::other))
-    complain("position_offset", "is for tables of learned positions of tokens: leave it out");
+  if (c.qk_norm_width == QkNormWidth::each_head && c.qk_norm &&
+      !(c.norm == NormKind::layer_norm || c.norm == NormKind::rms_norm))
+    complain("qk_norm_width", "each_head is for norm layer_norm or rms_norm");
+  if (c.scale_embeddings && c.embedding_scale)
+    complain("embedding_scale", "is in place of scale_embeddings: set one of them");
+  if (c.norm_unit_offset && c.norm == NormKind::layer_norm_plain)
+    complain("norm_unit_offset", "has no effect on layer_norm_plain, which has no gain");
+  const bool has_rows = c.position == Position::learned || c.position == Position::sinusoidal;
+  if (c.position_offset > 0 && (!has_rows || shape == FamilyShape::other))
+    complain("position_offset", "is for learned or sinusoidal positions of tokens: leave it out");
+  validate_sharing(c, family, complain);
   if (c.sinusoid_layout != SinusoidLayout::interleaved &&
       (c.position != Position::sinusoidal || shape == FamilyShape::other))
     complain("sinusoid_layout", "is for sinusoidal positions of tokens: leave it out");
-  if (c.position == Position::t5 && c.relative_buckets < 4 && shape != FamilyShape::decoder)
+  if (c.sinusoid_layout == SinusoidLayout::half_closed && (c.table_width() % 2 != 0 || c.table_width() < 4))
+    complain("sinusoid_layout",
+             fmt::format("half_closed needs an even width of at least 4, not {}", c.table_width()));
+  validate_score_position(c, complain);
+  const bool has_buckets = c.position == Position::t5 || c.score_position == Position::t5;
+  if (has_buckets && c.relative_buckets < 4 && shape != FamilyShape::decoder)
     complain("relative_buckets", "must be at least 4: in an encoder half of the buckets are for later keys");
-  if (c.position == Position::t5 && c.relative_max_distance <= c.relative_buckets / 2) {
+  if (has_buckets && c.relative_max_distance <= c.relative_buckets / 2) {
     complain("relative_max_distance", "must be greater than relative_buckets / 2");
   }
   if (c.n_decoder_layers && !family.has_memory) {

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "layers/attention/attention.h"
-#include "layers/attention/shaw_attention.h"
+#include "layers/attention/kinds/shaw_attention.h"
 #include "models/config/layer_types.h"
 
 namespace zoo {
@@ -40,6 +40,7 @@ MixerType attention_type(std::string name, std::string doc,
   MixerType type;
   type.name = std::move(name);
   type.doc = std::move(doc);
+  type.is_attention = true;
   type.make = [options](const MixerPlace& place) -> std::shared_ptr<MixerImpl> {
     if (place.model.position == Position::shaw)
       return ShawAttention(options(place), place.model.relative_max_distance).ptr();

@@ -54,7 +54,8 @@ AttentionOptions cross_attention_options(const ModelConfig& config) {
                      .out_bias(config.out_bias.value_or(config.bias))
                      .dropout(config.attention_dropout)
                      .scale(config.attention_scale)
-                     .softcap(config.attention_softcap);
+                     .softcap(config.attention_softcap)
+                     .qkv_clip(config.qkv_clip);
   if (config.qk_norm)
     options.qk_norm(norm_options(config, config.head_width())).qk_norm_width(config.qk_norm_width);
   return options;
@@ -62,7 +63,7 @@ AttentionOptions cross_attention_options(const ModelConfig& config) {
 
 AttentionOptions self_attention_options(const MixerPlace& place) {
   const auto& config = place.model;
-  auto options = cross_attention_options(config);
+  auto options = cross_attention_options(config).sinks(config.attention_sinks).gate(config.attention_gate);
   if (config.attention_scale_by_layer) {
     const double scale =
         config.attention_scale.value_or(1 / std::sqrt(static_cast<double>(config.head_width())));

@@ -67,6 +67,8 @@ struct MixerType : TypeInfo {
   /// The number of tokens that the selected mixer is made for. Models whose inputs all have one length check
   /// it. Default: any number.
   std::function<int64_t(const MixerPlace& place)> n_tokens = nullptr;
+  /// Whether it is softmax attention with the options of AttentionOptions: sinks, a gate, clipped queries.
+  bool is_attention = false;
   /// Whether it sees a window, so that rotary positions of its layer have the base rotary.local_theta.
   bool is_local = false;
   /// Why this mixer has no weights of tokens to show: "has no softmax". Empty: it appends its weights to

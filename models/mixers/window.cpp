@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "layers/attention/longformer_attention.h"
+#include "layers/attention/kinds/longformer_attention.h"
 #include "layers/attention/window_pattern.h"
 #include "models/mixers/attention_type.h"
 

@@ -90,3 +90,6 @@ export function choice(name, legend, options, chosen, choose) {
   }
   return group;
 }
+
+/** Whose method corrects p for the number of tests. */
+export const correctionName = data.correction === 'benjamini_hochberg' ? 'Benjamini and Hochberg’s' : 'Holm’s';

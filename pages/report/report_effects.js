@@ -1,7 +1,7 @@
 // What each key of a grid changes on average over the others.
 
 import {data, el, headCell} from '../page.js';
-import {isNumber, metricLabel, metricNumber, pValue, runs} from './report_base.js';
+import {correctionName, isNumber, metricLabel, metricNumber, pValue, runs} from './report_base.js';
 
 export function buildEffects(section) {
   const effects = data.effects ?? [];
@@ -13,8 +13,8 @@ export function buildEffects(section) {
       el('td', '', el('b', `verdict ${verdict}`, verdict === 'undecided' ? 'not told apart' : verdict), ` ${pValue(p)}`)));
   const head = ['key', 'change', metricLabel, '95 % interval', 'verdict'].map(title => headCell(title, 'col'));
   section.append(
-      el('p', 'quiet', `The difference that a key makes on average over the ${runs.length} runs, by paired t-tests over the ` +
-                       'seeds, corrected for all keys (Holm). ' + (data.design === 'fractional'
+      el('p', 'quiet', `The difference that a key makes on average over the ${runs.filter(run => !run.ablation).length} runs, by paired t-tests over the ` +
+                       `seeds, corrected for all keys (${correctionName} method). ` + (data.design === 'fractional'
           ? 'The runs are a part of all combinations: no effect of a key is mixed with one of two keys together, but those of ' +
             'two keys are mixed with each other.' : '')),
       el('div', 'scroll', el('table', 'effects', el('thead', '', el('tr', '', ...head)), el('tbody', '', ...rows))));

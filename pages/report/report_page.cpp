@@ -93,16 +93,17 @@ Json shown_attention(const Json& attention) {
 Json shown_seed(const Json& seed, size_t points) {
   Json result =
       only(seed, {"seed", "run", "end", "error", "steps", "tokens", "flops", "seconds", "valid_loss", "valid",
-                  "learnt", "best_step", "peak_memory_bytes", "peak_resident_bytes"});
+                  "learnt", "best_step", "peak_memory_bytes", "peak_resident_bytes", "ablated"});
   for (const char* key : {"curve", "train_curve"})
     if (const Json& curve = member(seed, key); curve.is_object()) result[key] = thinned(curve, points);
   return result;
 }
 
 Json shown_run(const Json& run, const Json& differences, size_t points) {
-  Json result = only(run, {"name", "variant", "grid", "architecture", "parameters", "sequence_length",
-                           "flops_per_token", "guess", "metric", "best_in", "baseline", "versus_baseline",
-                           "lengths", "speed", "peak_memory_bytes", "scaling", "translations", "slices"});
+  Json result =
+      only(run, {"name", "variant", "grid", "architecture", "parameters", "sequence_length",
+                 "flops_per_token", "guess", "metric", "best_in", "baseline", "versus_baseline", "lengths",
+                 "speed", "peak_memory_bytes", "scaling", "translations", "slices", "ablation"});
   result["config"] = Json::object();
   for (const auto& key : differences)
     if (key.is_string())
@@ -129,11 +130,12 @@ std::vector<size_t> by_interest(const Json& results) {
 }
 
 Json page_data(const Json& results) {
-  Json data = only(
-      results, {"schema",  "name",     "title",       "folklore", "measured", "note",     "command", "yaml",
-                "created", "progress", "machine",     "versions", "task",     "unit",     "metric",  "budget",
-                "match",   "margin",   "power",       "tuning",   "sizes",    "variants", "grid",    "seeds",
-                "fair",    "notices",  "differences", "protocol", "effects",  "design"});
+  Json data =
+      only(results,
+           {"schema",  "name",     "title",       "folklore", "measured", "note",     "command",   "yaml",
+            "created", "progress", "machine",     "versions", "task",     "unit",     "metric",    "budget",
+            "match",   "margin",   "power",       "tuning",   "sizes",    "variants", "grid",      "seeds",
+            "fair",    "notices",  "differences", "protocol", "effects",  "design",   "correction"});
   size_t curves = 0;
   for (const auto& run : results["runs"]) curves += 2 * run["seeds"].size();
   const size_t points = std::clamp(kAllPoints / std::max<size_t>(1, curves), kFewestPoints, kMostPoints);

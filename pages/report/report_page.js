@@ -2,8 +2,8 @@
 
 import {$, button, count, data, el, headCell, set, sortableTable} from '../page.js';
 import {buildAttention, buildSamples} from './report_attention.js';
-import {betterSide, duration, halfWidth, isNumber, metric, metricLabel, metricNumber, metricText, metricUnit, pValue,
-        runs, shown, si, THIN, unit} from './report_base.js';
+import {betterSide, correctionName, duration, halfWidth, isNumber, metric, metricLabel, metricNumber, metricText, metricUnit,
+        pValue, runs, shown, si, THIN, unit} from './report_base.js';
 import {runName, swatch} from './report_chart.js';
 import {buildConfusion} from './report_confusion.js';
 import {buildCost, buildQuality, buildScaling, seedMean} from './report_costs.js';
@@ -197,6 +197,7 @@ function verdictCell(run) {
     if (isNumber(versus.low))
       notes.append(` (${signed(versus.low)} to ${signed(versus.high)})`);
     if (isNumber(p)) notes.append(', ', shown(p, pValue(p), 'versus_baseline.p_corrected', run));
+    if (run.ablation && isNumber(versus.agreeing)) notes.append(`, in ${versus.agreeing} of ${versus.n} seeds`);
     if (versus.over === 'examples') notes.append(`, ${versus.n} examples`);
     if (isNumber(versus.seeds_needed)) notes.append(`, ${versus.seeds_needed} seeds would tell`);
     cell.append(notes);
@@ -230,7 +231,7 @@ function tableColumns() {
      mayWin: run => isBestIn(run, 'metric'),
      hint: `${METRIC_MEANINGS[metric.key] ?? ''}${betterSide}; ± is half the 95 % interval of the mean over the seeds`},
     {title: VERDICT_TITLE, value: run => run.versus_baseline?.difference ?? null, cell: verdictCell,
-     hint: 'Paired t-test over the seeds, p corrected by Holm\'s method'},
+     hint: `Paired t-test over the seeds, p corrected by ${correctionName} method`},
     own('parameters', 'parameters', '', 'lower'),
     own(`FLOPs / ${unit}`, 'flops_per_token', '', 'lower', 'Forward pass'),
     speed(`training ${unit}s/s`, 'train_tokens_per_second'),
@@ -289,8 +290,9 @@ function buildTable(section) {
     legend.push((runs.some(run => run.versus_baseline?.over === 'examples')
         ? 'Verdicts: the same examples by both models, p by exchanging them at random, interval by bootstrap; p corrected by '
         : `Verdicts: paired t-test over the seeds against the first run${
-            runs.filter(run => !run.baseline).length > 1 ? ' with the same values of the grid' : ''}, p corrected by `) +
-        'Holm’s method, significant below 0.05. “Same” means: surely within ' + marginText() + '.');
+            runs.filter(run => !run.baseline).length > 1 ? ' with the same values of the grid' : ''}${
+            runs.some(run => run.ablation) ? ', of an ablation against its model' : ''}, p corrected by `) +
+        correctionName + ' method, significant below 0.05. “Same” means: surely within ' + marginText() + '.');
   if (isNumber(data.power?.probability)) legend.push(powerText(data.power));
   section.append(scroll, empty, el('p', 'quiet under-table', legend.join(' ')), seedsTable());
   whenSelectionChanges(redraw);

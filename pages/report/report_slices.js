@@ -1,7 +1,7 @@
 // Where finished language models differ: bits per byte on slices of the same texts.
 
 import {el, headCell, set} from '../page.js';
-import {isNumber, metric, pValue, runs} from './report_base.js';
+import {correctionName, isNumber, metric, pValue, runs} from './report_base.js';
 import {runName} from './report_chart.js';
 
 const KINDS = {
@@ -45,7 +45,8 @@ export function buildSlices(section) {
   section.append(
       el('p', 'quiet', `${metric.label} on parts of the validation texts. The loss of a token is spread over its bytes, so ` +
                        'models with different tokenizers are compared on the same bytes. Intervals by bootstrap over the ' +
-                       'examples, p by exchanging single examples at random, corrected for all slices (Holm).'),
+                       'examples, p by exchanging single examples at random, corrected for all slices ' +
+                       `(${correctionName} method).`),
       el('div', 'scroll', el('table', 'slices', el('thead', '', head), el('tbody', '', ...rows))));
   return true;
 }

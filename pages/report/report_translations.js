@@ -1,7 +1,7 @@
 // BLEU and chrF of finished translators, and whether they differ from their baselines.
 
 import {el, headCell, set} from '../page.js';
-import {isNumber, pValue, runs} from './report_base.js';
+import {correctionName, isNumber, pValue, runs} from './report_base.js';
 import {runName} from './report_chart.js';
 
 export function buildTranslations(section) {
@@ -26,7 +26,8 @@ export function buildTranslations(section) {
     headCell(label, 'col'), headCell('against the baseline', 'col')]));
   section.append(
       el('p', 'quiet', 'Of what each model makes of the validation data. Verdicts are about these lines: p comes from ' +
-                       'exchanging the outputs of single lines at random, corrected for all of these tests (Holm).'),
+                       'exchanging the outputs of single lines at random, corrected for all of these tests ' +
+                       `(${correctionName} method).`),
       el('div', 'scroll', el('table', 'translations', el('thead', '', head), el('tbody', '', ...rows))));
   return true;
 }

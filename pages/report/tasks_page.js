@@ -81,7 +81,7 @@ function showTable() {
   const box = el('div', 'scroll tall', table);
   card('Results', box, el('p', 'quiet under-table',
       'Verdicts are about the difference from the baseline over seeds (paired t-test); p is corrected for all ' +
-      `${count(data.tests ?? 0, 'test')} of the tasks, and for those over all tasks (Holm). The noise is the difference ` +
+      `${count(data.tests ?? 0, 'test')} of the tasks, and for those over all tasks (${data.correction === 'benjamini_hochberg' ? 'Benjamini and Hochberg' : 'Holm'}). The noise is the difference ` +
       'that seeds alone show between two equal variants once in twenty times. For the last column each result is standardised ' +
       'within its task, (value − mean) / deviation over all variants and seeds, where more is better; each seed that was ' +
       'trained to the end counts.'));

@@ -81,7 +81,8 @@ void mark_best_values(Json& results) {
   const auto mark = [&](const std::string& column, Best best, const auto& range_of) {
     Ranges ranges;
     for (const auto& run : runs) {
-      ranges.push_back(has_failed(run) ? std::nullopt : range_of(run));
+      const bool takes_part = !has_failed(run) && !run.contains("ablation");
+      ranges.push_back(takes_part ? range_of(run) : std::nullopt);
       if (auto& range = ranges.back(); range && best == Best::highest) range = {-range->high, -range->low};
     }
     if (const auto i = lowest(ranges)) runs[*i]["best_in"].push_back(column);

@@ -66,10 +66,20 @@ std::string estimate_at(const Json& object, const char* key, int decimals) {
                        decimals);
 }
 
+/// Whose method corrects p for several tests.
+std::string_view correction_rule(const Json& results) {
+  return text_at(results, "correction") == "benjamini_hochberg" ? "Benjamini and Hochberg's" : "Holm's";
+}
+
 /// A description of the row that the others are compared with.
 std::string_view baseline_rule(const Json& runs) {
   const auto n = std::count_if(runs.begin(), runs.end(),
                                [](const Json& run) { return member(run, "baseline").is_null(); });
+  const bool has_ablation =
+      std::ranges::any_of(runs, [](const Json& run) { return run.contains("ablation"); });
+  if (has_ablation)
+    return n > 1 ? "the first run with the same values of the grid (an ablation: its model)"
+                 : "the first run (an ablation: its model)";
   return n > 1 ? "the first run with the same values of the grid" : "the first run";
 }
 
@@ -254,12 +264,12 @@ std::string facts(const Json& results) {
   if (std::ranges::any_of(results["runs"], over_examples)) {
     add("Verdicts",
         fmt::format("the same examples by both models, against {}: p by exchanging their values at random, "
-                    "interval by bootstrap, p corrected by Holm's method, at p < 0.05",
-                    baseline_rule(results["runs"])));
+                    "interval by bootstrap, p corrected by {} method, at p < 0.05",
+                    baseline_rule(results["runs"]), correction_rule(results)));
   } else if (results["runs"].size() > 1 && results["seeds"].size() > 1)
     add("Verdicts",
-        fmt::format("paired t-test over the seeds against {}, p corrected by Holm's method, at p < 0.05",
-                    baseline_rule(results["runs"])));
+        fmt::format("paired t-test over the seeds against {}, p corrected by {} method, at p < 0.05",
+                    baseline_rule(results["runs"]), correction_rule(results)));
   if (const auto margin = number_at(results, "margin"))
     add("Same", fmt::format("surely within {:g} {} of the baseline (two one-sided t-tests)", 100 * *margin,
                             member(metric, "percent") == true ? "points" : "%"));

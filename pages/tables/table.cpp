@@ -50,12 +50,15 @@ Cell metric_cell(const Json& run, bool percent) {
   return {.text = text, .value = mean};
 }
 
-Cell verdict_cell(const Json& versus) {
+Cell verdict_cell(const Json& run) {
+  const Json& versus = run["versus_baseline"];
   if (versus.is_null()) return {""};
   const auto verdict = versus["verdict"].get<std::string>();
   const auto p = number(versus["p_corrected"]);
   if (!p) return {verdict};
   auto text = *p < 0.001 ? fmt::format("{}, p < 0.001", verdict) : fmt::format("{}, p = {:.3f}", verdict, *p);
+  if (run.contains("ablation") && versus.contains("agreeing"))
+    text += fmt::format(", in {} of {} seeds", versus["agreeing"].get<int64_t>(), versus["n"].get<int64_t>());
   if (const auto needed = number(versus["seeds_needed"]))
     text += fmt::format(", needs {:.0f} seeds", *needed);
   return {text};
@@ -109,7 +112,7 @@ std::vector<TableColumn> table_columns(const Json& results) {
     };
     add({excerpt(run["name"].get<std::string>(), kLongName)});
     add(metric_cell(run, percent));
-    add(verdict_cell(run["versus_baseline"]));
+    add(verdict_cell(run));
     add(amount_cell(number(run["parameters"])));
     add(amount_cell(number(run["flops_per_token"])));
     add(amount_cell(number(run["peak_memory_bytes"]), "B"));

@@ -14,6 +14,7 @@
 #include "analysis/causes/head_kinds.h"
 #include "analysis/causes/lens.h"
 #include "analysis/causes/patching.h"
+#include "analysis/causes/standing_ablation.h"
 #include "base/error.h"
 #include "models/inference_scope.h"
 #include "tests/support/errors.h"
@@ -188,6 +189,60 @@ TEST(Ablations, TakeReferencesFromOtherTexts) {
   EXPECT_FALSE(close(of_itself.logits(0, {part}), of_other.logits(0, {part})));
   // The whole stream of the other text makes the answers of the other text.
   EXPECT_TRUE(close(resampled.logits(0, {part}), Ablation(*model, {other}, AblationBy::zero).logits(0, {})));
+}
+
+// Whatever evaluates the model meets what Ablation puts in the place of the parts.
+TEST(Ablations, StandWhileAModelIsUsed) {
+  const torch::NoGradGuard no_grad;
+  const auto model = random_model(small_config(Architecture::decoder));
+  const auto batch_of = [](int64_t n_rows) {
+    return small_batch(Architecture::decoder, {.ids = tokens(n_rows, kLength)});
+  };
+  const std::vector<Batch> batches = {batch_of(2), batch_of(3), batch_of(2)};
+  const std::vector<AblatedPart> parts = {ablated_part("1.2"), ablated_part("0.1"),
+                                          ablated_part("layers.0.feed_forward")};
+  const auto plain = model->logits(model->features(batches[0]));
+  for (const auto by : {AblationBy::zero, AblationBy::mean, AblationBy::resample}) {
+    for (const std::vector<int64_t>& positions : {std::vector<int64_t>(), {2, 5}}) {
+      Ablation ablation(*model, batches, by);
+      std::vector<torch::Tensor> expected;
+      for (size_t i = 0; i < batches.size(); ++i) expected.push_back(ablation.logits(i, parts, positions));
+      const StandingAblation standing(*model, parts, by, positions, batches);
+      for (size_t i = 0; i < batches.size(); ++i)
+        EXPECT_TRUE(torch::equal(model->logits(model->features(batches[i])), expected[i]))
+            << name_of(by) << i;
+      EXPECT_FALSE(close(expected[0], plain));
+    }
+  }
+  EXPECT_TRUE(torch::equal(model->logits(model->features(batches[0])), plain));
+  EXPECT_THAT(message_of<UsageError>(
+                  [&] { StandingAblation(*model, {ablated_part("7.0")}, AblationBy::zero, {}, batches); }),
+              HasSubstr("the model has no layers.7"));
+  EXPECT_THAT(message_of<UsageError>(
+                  [&] { StandingAblation(*model, parts, AblationBy::resample, {}, {batch_of(1)}); }),
+              HasSubstr("there is one text: choose mean"));
+}
+
+TEST(HeadKinds, TheStrongestOfARoleAreParts) {
+  const auto head = [](int64_t layer, int64_t number, double previous, double induction) {
+    return HeadKinds{.kind = AttentionKind::decoder,
+                     .layer = layer,
+                     .head = number,
+                     .previous = previous,
+                     .duplicate = 0,
+                     .induction = induction};
+  };
+  const std::vector<HeadKinds> heads = {head(0, 0, 0.9, 0.1), head(0, 1, 0.2, 0.7), head(1, 0, 0.3, 0.7),
+                                        head(1, 1, 0.8, 0.8)};
+  const auto names = [&](HeadRole role, int64_t most) {
+    std::vector<std::string> list;
+    for (const auto& part : strongest_heads(heads, role, most)) list.push_back(part.name());
+    return list;
+  };
+  EXPECT_THAT(names(HeadRole::induction, 2),
+              ::testing::ElementsAre("layers.1.attention.heads.1", "layers.0.attention.heads.1"));
+  EXPECT_THAT(names(HeadRole::previous_token, 1), ::testing::ElementsAre("layers.0.attention.heads.0"));
+  EXPECT_EQ(names(HeadRole::duplicate_token, 9).size(), 4U);
 }
 
 TEST(Ablations, RefuseInOneLine) {

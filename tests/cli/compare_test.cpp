@@ -96,14 +96,16 @@ size_t n_below(const std::filesystem::path& dir, const std::string& name) {
 TEST_F(Compare, AStudyIsVerifiedByTrainingItAgain) {
   dir_.write("tuned.yaml", R"(
 base: base.yaml
-variants: {plain: {}, wide: {model: {d_ff: 40}}}
+variants: {plain: {}, wide: {model: {d_ff: 40}}, cut: {ablate: {of: wide, parts: [0.1]}}}
 tune: {grid: {training.optimizer.lr: [0.005, 0.001]}, share: 0.2}
 seeds: 2
 budget: {steps: 20}
 speed_seconds: 0
 scaling: false
 )");
-  ASSERT_EQ(run("tuned.yaml --out study --device cpu").code, 0);
+  const auto study = run("tuned.yaml --out study --device cpu");
+  ASSERT_EQ(study.code, 0) << study.err;
+  EXPECT_THAT(study.out, HasSubstr("of 2 seeds")) << "the ablation";
   const auto verify = [&](const std::string& arguments) {
     return run_zoo(dir_, "verify study --device cpu " + arguments);
   };
@@ -128,6 +130,9 @@ scaling: false
 
   write(original);
   EXPECT_EQ(verify("--run third").code, 2);
+  const auto ablated = verify("--run cut");
+  EXPECT_EQ(ablated.code, 2);
+  EXPECT_THAT(ablated.err, HasSubstr("no such training"));
   dir_.write("tuned.yaml", "base: base.yaml\n");
   const auto moved = verify("");
   EXPECT_EQ(moved.code, 2);

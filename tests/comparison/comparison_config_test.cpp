@@ -43,6 +43,50 @@ class ComparisonFile : public ::testing::Test {
   TempDir dir_;
 };
 
+TEST_F(ComparisonFile, AnAblationHasTheModelsOfAnotherVariant) {
+  const auto comparison = load(R"(
+base: base.yaml
+variants:
+  wide: {model: {d_model: 32}}
+  narrow: {}
+  cut: {ablate: {of: wide, parts: [0.1, layers.0.feed_forward], by: mean, batches: 2}}
+grid: {training.optimizer.lr: [0.1, 0.2]}
+tune: {grid: {training.batch_size: [1, 2]}}
+)");
+  EXPECT_THAT(names(comparison), ElementsAre("wide, lr=0.1", "wide, lr=0.2", "narrow, lr=0.1",
+                                             "narrow, lr=0.2", "cut, lr=0.1", "cut, lr=0.2"));
+  const auto& cut = comparison.variants[5];
+  EXPECT_FALSE(comparison.variants[1].ablation);
+  ASSERT_TRUE(cut.ablation);
+  EXPECT_EQ(cut.ablation->of, "wide, lr=0.2");
+  EXPECT_THAT(cut.ablation->parts, ElementsAre("0.1", "layers.0.feed_forward"));
+  EXPECT_EQ(cut.ablation->by, AblationBy::mean);
+  EXPECT_EQ(cut.ablation->batches, 2);
+  EXPECT_EQ(cut.experiment.model.d_model, 32);
+  EXPECT_TRUE(cut.candidates.empty()) << "it has the choice of its model";
+}
+
+TEST_F(ComparisonFile, AnAblationOfNothingIsAnError) {
+  const auto error = [&](const std::string& variants) {
+    return error_of("base: base.yaml\nvariants:\n  a: {}\n" + variants);
+  };
+  EXPECT_THAT(error("  b: {ablate: {of: c, parts: [0.1]}}"),
+              HasSubstr("study.yaml:4:15: variant 'b': ablate: of: no variant above it is called 'c'"));
+  EXPECT_THAT(error("  b: {ablate: {of: b, parts: [0.1]}}"), HasSubstr("no variant above it"));
+  EXPECT_THAT(error("  b: {ablate: {of: a, parts: [0.1]}}\n  c: {ablate: {of: b, parts: [0.1]}}"),
+              HasSubstr("'b' is an ablation itself"));
+  EXPECT_THAT(error("  b: {model: {d_model: 8}, ablate: {of: a, parts: [0.1]}}"),
+              HasSubstr("has no other keys"));
+  EXPECT_THAT(error("  b: {ablate: {of: a}}"), HasSubstr("give one of `parts`"));
+  EXPECT_THAT(error("  b: {ablate: {of: a, parts: [0.1], strongest: induction}}"),
+              HasSubstr("give one of `parts`"));
+  EXPECT_THAT(error("  b: {ablate: {of: a, parts: [0.1], heads: 2}}"), HasSubstr("heads is for `strongest`"));
+  EXPECT_THAT(error("  b: {ablate: {of: a, parts: [0.1], batches: 2}}"), HasSubstr("zeros need no data"));
+  EXPECT_THAT(error("  b: {ablate: {of: a, parts: [head]}}"), HasSubstr("names no part of a model"));
+  EXPECT_THAT(error("  b: {ablate: {of: a, part: [0.1]}}"), HasSubstr("unknown key"));
+  EXPECT_THAT(error("  b: {ablate: 3}"), HasSubstr("no group of keys"));
+}
+
 TEST_F(ComparisonFile, VariantsDifferInWhatTheySay) {
   const auto comparison = load(R"(
 title: Two
@@ -52,8 +96,10 @@ variants:
   narrow: {}
 budget: {tokens: 1000}
 seeds: 2
+correction: benjamini_hochberg
 inputs: [one, two]
 )");
+  EXPECT_EQ(comparison.settings.correction, Correction::benjamini_hochberg);
   EXPECT_EQ(comparison.settings.name, "study");
   EXPECT_EQ(comparison.settings.title, "Two");
   EXPECT_EQ(comparison.settings.seeds, 2);

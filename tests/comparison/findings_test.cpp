@@ -78,6 +78,26 @@ TEST(Findings, TellBetterFromWorseByTheDirectionOfTheMetric) {
             "a has 50.0 % accuracy (one seed: no interval).");
 }
 
+TEST(Findings, AnAblationIsNoRunThatWasTrained) {
+  Runs runs = against_first({run_of("full", {0.90, 0.92, 0.91}), run_of("linear", {0.70, 0.72, 0.715}),
+                             run_of("cut", {0.50, 0.92, 0.52}), run_of("more", {0.95, 0.96, 0.97})});
+  runs[2].baseline = "linear";
+  for (const size_t i : {2, 3}) runs[i].ablation = AblationConfig{.of = *runs[i].baseline};
+  compare_with_baselines(runs, kAccuracy, {});
+  EXPECT_EQ(runs[2].versus_baseline->agreeing, 2);
+  EXPECT_EQ(runs[3].versus_baseline->agreeing, 3);
+  const auto text = findings(runs, kAccuracy, true);
+  EXPECT_THAT(text, HasSubstr("full has the best mean of 2 runs"));
+  EXPECT_THAT(text, HasSubstr("linear is worse than full"));
+  EXPECT_THAT(text, Not(HasSubstr("cut")));
+  EXPECT_THAT(text, Not(HasSubstr("more")));
+  EXPECT_EQ(ablation_finding({runs[2]}, kAccuracy, true),
+            "cut: accuracy 6 points lower than linear (-51 to 64), in 2 of 3 seeds.");
+  EXPECT_THAT(ablation_finding(runs, kAccuracy, true),
+              HasSubstr("more: accuracy 5.0 points higher than full (2.5 to 7.5), in 3 of 3 seeds."));
+  EXPECT_EQ(ablation_finding(runs, kAccuracy, false), "");
+}
+
 TEST(Findings, PairOnlyTheSeedsThatBothHave) {
   Runs runs = against_first({run_of("base", {1.0, 9.0, 3.0}), run_of("other", {1.5, kFailed, 3.501})});
   compare_with_baselines(runs, kBits, {});

@@ -8,13 +8,19 @@
 #include <nlohmann/json.hpp>
 #include <torch/types.h>
 
+#include "analysis/causes/ablation.h"
 #include "checkpoints/checkpoint.h"
 #include "checkpoints/run.h"
 #include "comparison/collect_results.h"
+#include "comparison/planning/comparison_directory.h"
 #include "comparison/results_json.h"
+#include "comparison/runner.h"
 #include "comparison/running_results.h"
+#include "comparison/verify.h"
 #include "io/files.h"
 #include "io/safetensors.h"
+#include "pages/report/report_page.h"
+#include "pages/tables/report_markdown.h"
 #include "tests/support/training.h"
 
 namespace zoo::testing {
@@ -81,6 +87,62 @@ TEST_F(CollectedResults, SumUpAllSeedsThatDidNotFail) {
   EXPECT_EQ(run["metric"]["n"], 3);
   ASSERT_EQ(results["notices"].size(), 1U);
   EXPECT_EQ(results["notices"][0]["kind"], "failure");
+}
+
+// The trained models of one row, without parts, are another row.
+TEST_F(CollectedResults, AnAblationIsMeasuredOnTheTrainedModels) {
+  Comparison comparison;
+  comparison.settings.seeds = 2;
+  comparison.settings.speed_seconds = 0;
+  comparison.settings.scaling = false;
+  const auto experiment =
+      world_.experiment("language_modeling", {"training.steps=4", "training.evaluate_every=2"});
+  const auto add = [&](const std::string& name, std::optional<AblationConfig> ablation) {
+    comparison.variants.push_back(
+        {.name = name, .experiment = experiment, .variant = name, .ablation = std::move(ablation)});
+  };
+  add("whole", std::nullopt);
+  add("cut", AblationConfig{.of = "whole", .parts = {"layers.0.attention"}});
+  add("strongest", AblationConfig{.of = "whole", .strongest = HeadRole::induction, .by = AblationBy::mean});
+  const auto plan = make_plan(comparison);
+  EXPECT_TRUE(plan.fair());
+  const auto dir = world_.path("comparison");
+  make_comparison_directory(dir);
+  for (const int64_t seed : {1, 2})
+    train(plan.variants[0].with_seed(seed), {.run_dir = run_dir_of(dir, plan.variants[0], seed)});
+  const auto results = collected(plan);
+  const auto &whole = results["runs"][0], &cut = results["runs"][1], &strongest = results["runs"][2];
+  EXPECT_EQ(cut["baseline"], "whole");
+  EXPECT_EQ(cut["ablation"]["parts"], Json{"layers.0.attention"});
+  EXPECT_FALSE(whole.contains("ablation"));
+  for (const size_t i : {0, 1}) {
+    const auto run = Run::open(run_dir_of(dir, plan.variants[0], static_cast<int64_t>(i) + 1));
+    Ablation ablation(run.model(), run.batches(Split::valid, {}, 1000), AblationBy::zero);
+    const auto loss = cut["seeds"][i]["valid_loss"].get<double>();
+    EXPECT_NEAR(loss, ablation.without({ablated_part("layers.0.attention")}).loss(), 1e-5);
+    EXPECT_NE(loss, whole["seeds"][i]["valid_loss"].get<double>());
+    EXPECT_EQ(cut["seeds"][i]["run"], whole["seeds"][i]["run"]);
+    EXPECT_TRUE(cut["seeds"][i]["steps"].is_null()) << "it is not trained";
+    EXPECT_TRUE(cut["seeds"][i]["curve"]["step"].empty());
+    ASSERT_EQ(strongest["seeds"][i]["ablated"].size(), 1U);
+    EXPECT_THAT(strongest["seeds"][i]["ablated"][0].get<std::string>(),
+                ::testing::MatchesRegex("layers.[0-9].attention.heads.[0-9]"));
+  }
+  EXPECT_TRUE(cut["versus_baseline"]["agreeing"].is_number());
+  EXPECT_THAT(results["measured"].get<std::string>(), ::testing::HasSubstr("cut: bits per byte "));
+  EXPECT_TRUE(cut["best_in"].empty()) << "it is no variant of its own";
+  const auto in_seeds = fmt::format(", in {} of 2 seeds", cut["versus_baseline"]["agreeing"].get<int64_t>());
+  EXPECT_THAT(report_markdown(results), ::testing::HasSubstr(in_seeds));
+  EXPECT_THAT(report_page(results), ::testing::HasSubstr("\"ablation\":{\"of\":\"whole\""));
+  EXPECT_EQ(trainings_of(results).size(), 2U);
+  EXPECT_EQ(collected(plan)["runs"], results["runs"]) << "kept";
+  auto screening = plan;
+  screening.settings.correction = Correction::benjamini_hochberg;
+  const auto screened = collected(screening);
+  EXPECT_FALSE(results.contains("correction"));
+  EXPECT_EQ(screened["correction"], "benjamini_hochberg");
+  EXPECT_THAT(report_markdown(screened),
+              ::testing::HasSubstr("p corrected by Benjamini and Hochberg's method"));
 }
 
 // One seed has learnt, one says nothing about its texts, and one has failed.

@@ -82,7 +82,7 @@ TEST(SliceTest, FindsFewDifferencesBetweenEqualModels) {
     }
     std::vector<std::optional<double>> p;
     for (const auto& test : test_on_slices(one, other)) p.push_back(test->p);
-    const auto corrected = holm_corrected_known(p);
+    const auto corrected = corrected_known(Correction::holm, p);
     n_wrong +=
         std::ranges::any_of(corrected, [](const auto& value) { return *value < kSignificance; }) ? 1 : 0;
   }

@@ -161,6 +161,34 @@ TEST(Holm, MultipliesStepByStepAndNeverFalls) {
   EXPECT_TRUE(holm_corrected({}).empty());
 }
 
+// By its definition: at a level, those up to the largest rank k with p <= k / m * level are rejected. The
+// corrected p is the least level that rejects.
+TEST(BenjaminiHochberg, IsTheLeastLevelThatRejects) {
+  const std::vector<double> p = {0.04, 0.001, 0.6, 0.039, 0.0075, 0.03, 0.99};
+  const auto m = static_cast<double>(p.size());
+  auto sorted = p;
+  std::ranges::sort(sorted);
+  const auto rejects = [&](double level, double one) {
+    double largest = -1;
+    for (size_t k = 1; k <= sorted.size(); ++k)
+      if (sorted[k - 1] <= static_cast<double>(k) / m * level) largest = sorted[k - 1];
+    return one <= largest;
+  };
+  const auto corrected = benjamini_hochberg_corrected(p);
+  for (size_t i = 0; i < p.size(); ++i) {
+    EXPECT_TRUE(rejects(corrected[i] + 1e-9, p[i])) << i;
+    EXPECT_FALSE(rejects(corrected[i] - 1e-9, p[i])) << i;
+  }
+  EXPECT_THAT(corrected[0], DoubleEq(0.04 * 7 / 5));
+  EXPECT_THAT(corrected[5], DoubleEq(0.04 * 7 / 5)) << "lowered to that of the next larger ones";
+  EXPECT_TRUE(benjamini_hochberg_corrected({}).empty());
+  const std::vector<std::optional<double>> some = {0.03, std::nullopt, 0.02};
+  EXPECT_EQ(corrected_known(Correction::benjamini_hochberg, some),
+            (std::vector<std::optional<double>>{0.03, std::nullopt, 0.03}));
+  EXPECT_EQ(corrected_known(Correction::holm, some),
+            (std::vector<std::optional<double>>{0.04, std::nullopt, 0.04}));
+}
+
 TEST(Equivalence, IsTheLargerOfTwoOneSidedTests) {
   const double baseline[] = {1, 2, 3, 4}, values[] = {1.01, 2.03, 2.98, 4.02};
   const auto test = paired_t_test(values, baseline);

@@ -191,19 +191,19 @@ TEST(Experts, TrainingCountsTheirLoad) {
   auto experts = random_experts(some_experts());
   const auto x = torch::randn({2, 9, kTokenWidth});
   experts(x);
-  EXPECT_FALSE(experts->load()) << "only training is counted";
+  EXPECT_FALSE(experts->load_of_step()) << "only training is counted";
   experts->train();
   const auto chosen = experts->choose(x.flatten(0, 1)).experts;
   const auto shares = experts->router(x.flatten(0, 1)).softmax(-1);
   const auto counts = torch::bincount(chosen.flatten(), {}, kExperts).to(torch::kDouble);
   for (int64_t i = 0; i < 2; ++i) experts(x.narrow(0, i, 1));
-  const auto load = experts->load().value();
+  const auto load = experts->load_of_step().value();
   EXPECT_DOUBLE_EQ(load.busiest, counts.max().item<double>() / (18.0 * kActive / kExperts));
   EXPECT_DOUBLE_EQ(load.idle, (counts == 0).sum().item<double>() / kExperts);
   EXPECT_NEAR(load.entropy, (-(shares * shares.log()).sum(-1).mean() / std::log(kExperts)).item<double>(),
               1e-5);
   experts->begin_step();
-  EXPECT_FALSE(experts->load());
+  EXPECT_FALSE(experts->load_of_step());
 }
 
 // Each expert takes the tokens of a row that suit it best, and padding never.
@@ -265,7 +265,7 @@ TEST(Experts, DropWhatIsBeyondTheirCapacityInTrainingAlone) {
     EXPECT_TRUE(torch::allclose(found[b].narrow(0, 0, n), expected, 1e-4, 1e-5));
   }
   EXPECT_GT(n_dropped, 0);
-  EXPECT_NEAR(experts->load()->dropped, n_dropped / (18.0 * kActive), 1e-9);
+  EXPECT_NEAR(experts->load_of_step()->dropped, n_dropped / (18.0 * kActive), 1e-9);
 }
 
 TEST(Experts, ABiasMovesTokensToIdleExperts) {
@@ -285,7 +285,7 @@ TEST(Experts, ABiasMovesTokensToIdleExperts) {
   for (int i = 0; i < 200; ++i) {
     experts->begin_step();
     experts(x);
-    busiest.push_back(experts->load()->busiest);
+    busiest.push_back(experts->load_of_step()->busiest);
     experts->end_step(experts->counts());
   }
   EXPECT_GT(busiest.front(), 1.5);

@@ -122,6 +122,15 @@ TEST(Sinusoids, InHalvesAreTheSameNumbers) {
   }
 }
 
+// M2M100SinusoidalPositionalEmbedding: the rates of six numbers are 1, 1/100 and 1/10,000.
+TEST(Sinusoids, OfClosedHalvesEndAtTheBase) {
+  const auto found = sinusoidal_positions(torch::tensor({7}), 6, 10000, SinusoidLayout::half_closed)[0];
+  const auto angles = torch::tensor({7.0, 0.07, 0.0007}, torch::kFloat64);
+  EXPECT_TRUE(torch::allclose(found.to(torch::kFloat64), torch::cat({angles.sin(), angles.cos()}), 0, 1e-6));
+  EXPECT_THROW(sinusoidal_positions(torch::arange(3), 7, 10000, SinusoidLayout::half_closed), c10::Error);
+  EXPECT_THROW(sinusoidal_positions(torch::arange(3), 2, 10000, SinusoidLayout::half_closed), c10::Error);
+}
+
 TEST(PositionTable, GrowsUnderTheHandsOfSeveralThreads) {
   constexpr int kTables = 5000;
   constexpr int64_t kThreads = 4;

@@ -14,8 +14,8 @@
 #include <torch/utils.h>
 
 #include "layers/attention/attention.h"
+#include "layers/attention/kinds/shaw_attention.h"
 #include "layers/attention/position_bias.h"
-#include "layers/attention/shaw_attention.h"
 #include "layers/feed_forward.h"
 #include "layers/transformer_layer.h"
 #include "layers/weights/embedding.h"

@@ -64,6 +64,12 @@ std::vector<Subject> subjects() {
        fill},
       {text(encoder + "position: learned, attention: {type: window, size: 1, global: ids, global_ids: [2]}"),
        classify},
+      {text(encoder + "position: learned, score_position: t5, relative_buckets: 8, relative_max_distance: 6, "
+                      "embedding_width: 10, layer_groups: 1"),
+       fill},
+      {text(encoder + "position: sinusoidal, sinusoid_layout: half_closed, position_offset: 2, first_norm: "
+                      "false, pooler_norm: true, text_vector: mean"),
+       classify},
       {text("architecture: encoder_decoder, position: learned, n_decoder_layers: 3")},
       {"{architecture: {type: vit, patch_size: 4}, d_model: 24, n_heads: 4, n_layers: 2, dropout: 0}",
        classify},
@@ -163,7 +169,7 @@ const char* no_effect(const std::string& key, const ModelConfig& config, HeadKin
     return "delta has key_heads, and makes all queries and keys equally long";
   if (is({"key_bias"}) && config.projection == Projection::fused) return "a fused map has one bias for all";
   if (config.architecture.type == "speech_encoder" &&
-      is({"vocab_size", "scale_embeddings", "embedding_norm"}))
+      is({"vocab_size", "scale_embeddings", "embedding_scale", "embedding_norm", "embedding_width"}))
     return "recordings have no tokens";
   if (is({"architecture.stem_norm"}) && config.architecture.as<VitConfig>().stem == VitStem::patches)
     return "patches have no convolutions";
@@ -176,22 +182,28 @@ const char* no_effect(const std::string& key, const ModelConfig& config, HeadKin
   if (is({"rotary.low_frequency_factor", "rotary.high_frequency_factor"}) &&
       rotary.scaling != RotaryScaling::llama3)
     return "for llama3";
-  if (is({"relative_buckets"}) && config.position != Position::t5) return "for t5";
-  if (is({"relative_max_distance"}) && config.position != Position::t5 && config.position != Position::shaw)
+  if (is({"rotary.rounded"}) && rotary.scaling != RotaryScaling::yarn) return "for yarn";
+  const bool has_buckets = config.position == Position::t5 || config.score_position == Position::t5;
+  if (is({"relative_buckets"}) && !has_buckets) return "for t5";
+  if (is({"relative_max_distance"}) && !has_buckets && config.position != Position::shaw)
     return "for t5 and shaw";
   if (is({"gate"}) && !activation_of(config)->is_gated()) return "the activation has no gate";
   if (is({"max_positions"}) && config.position != Position::learned)
     return "limits what is generated, and tables of learned positions";
-  if (reads_images(config) && is({"vocab_size", "tie_embeddings", "scale_embeddings", "embedding_norm",
-                                  "max_positions", "output_bias", "output_scale", "logits_softcap"}))
+  if (reads_images(config) &&
+      is({"vocab_size", "tie_embeddings", "scale_embeddings", "embedding_norm", "embedding_scale",
+          "embedding_width", "max_positions", "output_bias", "output_scale", "logits_softcap"}))
     return "images have no tokens";
   if (is({"tie_embeddings", "output_bias", "output_scale", "logits_softcap"}) && !is_token_head)
     return "classes are not tokens";
   if (is({"classifier_bias"}) && (is_token_head || head == HeadKind::none)) return "nothing is classified";
   if (is({"mlm_transform"}) && head != HeadKind::masked_language_modeling) return "nothing is masked";
   const bool pools = head == HeadKind::classification || head == HeadKind::none;
-  if (is({"pooler", "pooler_activation"}) && (!pools || reads_images(config)))
+  if (is({"pooler", "pooler_activation", "pooler_norm"}) && (!pools || reads_images(config)))
     return "only encoders of texts pool";
+  if (is({"text_vector"}) && (!pools || reads_images(config))) return "each token has an output of its own";
+  if (is({"head_bias"}) && head != HeadKind::masked_language_modeling && (!pools || reads_images(config)))
+    return "the head has no dense map";
   if (is({"init_std", "init_residual_scaling"}) && config.init != Initialization::normal)
     return "for init: normal";
   return nullptr;

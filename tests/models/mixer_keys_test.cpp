@@ -87,8 +87,9 @@ const Keys kProjecting = {"d_model", "n_heads",  "head_dim", "projection",
 const Keys kNormalising = {"n_kv_heads", "qk_norm", "qk_norm_width", "norm", "norm_eps", "norm_unit_offset"};
 
 TEST(MixerKeys, OfAttentionAndItsPatterns) {
-  const auto attention = joined(joined(kProjecting, kNormalising),
-                                {"attention_scale", "attention_softcap", "attention_dropout"});
+  const auto attention =
+      joined(joined(kProjecting, kNormalising), {"attention_scale", "attention_softcap", "attention_dropout",
+                                                 "qkv_clip", "attention_sinks", "attention_gate"});
   const auto expect = [&](StackRole role, const std::string& keys, const Keys& own) {
     SCOPED_TRACE(keys);
     EXPECT_THAT(keys_of_mixer(role, keys), UnorderedElementsAreArray(joined(attention, own)));
@@ -106,8 +107,10 @@ TEST(MixerKeys, OfAttentionAndItsPatterns) {
         role, "attention: {type: blocks, size: 2, n_random: 1, window: 0}",
         {"attention.size", "attention.window", "attention.n_global", "attention.n_random", "attention.seed"});
   }
-  expect(StackRole::encoder, "attention: {type: linformer, k: 5}",
-         {"max_positions", "attention.k", "attention.share"});
+  EXPECT_THAT(keys_of_mixer(StackRole::encoder, "attention: {type: linformer, k: 5}"),
+              UnorderedElementsAreArray(joined(joined(kProjecting, kNormalising),
+                                               {"attention_scale", "attention_softcap", "attention_dropout",
+                                                "max_positions", "attention.k", "attention.share"})));
 }
 
 TEST(MixerKeys, OfMixersWithoutScores) {
@@ -141,9 +144,9 @@ TEST(MixerKeys, OfAttentionOverAMemory) {
         const auto x = some_vectors(5, config.d_model), memory = some_vectors(7, config.d_model);
         return made_by_module(*attention, [&] { return attention(x, {.memory = memory}); });
       });
-  EXPECT_THAT(
-      keys, UnorderedElementsAreArray(joined(joined(kProjecting, kNormalising),
-                                             {"attention_scale", "attention_softcap", "attention_dropout"})));
+  EXPECT_THAT(keys, UnorderedElementsAreArray(
+                        joined(joined(kProjecting, kNormalising),
+                               {"attention_scale", "attention_softcap", "attention_dropout", "qkv_clip"})));
 }
 
 }  // namespace

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "layers/attention/attention.h"
+#include "layers/attention/kinds/shaw_attention.h"
 #include "layers/attention/scaled_dot_product.h"
-#include "layers/attention/shaw_attention.h"
 #include "tests/parity/reference.h"
 
 namespace zoo::testing {
@@ -75,6 +75,19 @@ TEST_F(AttentionParity, GroupedAndMultiQuery) {
   const auto options = AttentionOptions(12, 6).head_dim(4).qkv_bias(false).out_bias(false);
   check("attention_grouped", AttentionOptions(options).n_kv_heads(2), Mask::causal());
   check("attention_multi_query", AttentionOptions(options).n_kv_heads(1), Mask::causal());
+}
+
+TEST_F(AttentionParity, ClippedGatedAndWithSinks) {
+  const auto options = AttentionOptions(12, 6).head_dim(4).qkv_bias(false).out_bias(false);
+  check("attention_clipped", AttentionOptions(options).n_kv_heads(3).qkv_clip(0.4), Mask::causal());
+  check("attention_gated", AttentionOptions(options).n_kv_heads(2).gate(true), Mask::causal());
+  check("attention_sinks", AttentionOptions(options).n_kv_heads(2).sinks(true), Mask::causal());
+  check("attention_each_head",
+        AttentionOptions(options)
+            .n_kv_heads(3)
+            .qk_norm(NormOptions(4).bias(false))
+            .qk_norm_width(QkNormWidth::each_head),
+        Mask::causal());
 }
 
 TEST_F(AttentionParity, ShawRelativePositions) {

@@ -45,6 +45,11 @@ def without_sinusoids(model):
     return -count(model.model.encoder.embed_positions)
 
 
+def with_own_output(model):
+    """The output of mT5, as with_output()."""
+    return model.lm_head.weight.numel()
+
+
 def with_output(model):
     """The output of T5 1.1, which transformers 5 ties to the embeddings until a file has both."""
     return 0 if model.config.scale_decoder_outputs else model.lm_head.weight.numel()
@@ -52,7 +57,7 @@ def with_output(model):
 
 CORRECTIONS = {
     "t5": with_output, "whisper": without_sinusoids, "big_bird": without_pooler, "esm": without_contacts, "bart": with_bias_of_logits,
-    "marian": marian,
+    "marian": marian, "mbart": with_bias_of_logits, "mt5": with_own_output,
 }  # fmt: skip
 
 
@@ -150,6 +155,7 @@ FREE = {"init", "init_residual_scaling", "projection", "gate", "classifier_bias"
 # Where a configuration differs on purpose.
 ON_PURPOSE = {
     ("t5", "max_positions"): "relative positions have no end, and the configuration has the length of the training",
+    ("mt5", "max_positions"): "as for t5",
     ("vit", "norm_eps"): "the authors' program has 1e-6, the conversions to transformers 1e-12",
     ("distilbert", "pooler"): "the configuration can also be trained as a classifier",
 }

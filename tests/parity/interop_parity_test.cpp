@@ -21,6 +21,8 @@
 #include "experiments/load_experiment.h"
 #include "generation/generator.h"
 #include "generation/text_scores.h"
+#include "interop/foreign_model.h"
+#include "io/json_document.h"
 #include "tests/parity/reference.h"
 #include "tests/support/temp_dir.h"
 #include "training/trainer.h"
@@ -211,6 +213,62 @@ TEST_P(ForeignModels, HaveTheLossOfTransformers) {
   expect_close(loss, reference.tensor("loss"), "loss", kTolerance);
 }
 
+TEST_P(ForeignWriters, HaveTheLossAndTheGradientsOfTransformers) {
+  const auto reference = this->reference();
+  if (!reference.contains("targets")) return;
+  const auto run = Run::open(directory());
+  auto& model = run.model();
+  for (auto& parameter : model.parameters()) parameter.requires_grad_(true);
+  auto batch = batch_of(reference);
+  batch.positions = reference.tensor("real");
+  const auto loss =
+      torch::nn::functional::cross_entropy(model.logits(model.features(batch)), reference.tensor("targets"));
+  expect_close(loss.detach(), reference.tensor("loss_of_targets"), "loss", kTolerance);
+  loss.backward();
+  // The directory has the gradients in the place of the weights.
+  const auto gradients = open_foreign(directory().parent_path() / "gradients" / GetParam().name).tensors;
+  for (const auto& item : model.named_parameters()) {
+    ASSERT_TRUE(item.value().grad().defined()) << item.key();
+    const auto expected = gradients->tensor(item.key());
+    // Relative to the largest number, but where all are nearly 0, as those of biases of keys are.
+    constexpr double smallest = 1e-2;
+    const auto scale = expected.abs().max().clamp_min(smallest);
+    expect_close(item.value().grad() / scale, expected / scale, "gradient of " + item.key(), kTolerance);
+  }
+}
+
+TEST_P(ForeignModels, HaveTheGradientsOfTransformers) {
+  const auto reference = this->reference();
+  if (!reference.contains("upstream")) return;
+  const auto foreign = open_foreign(directory());
+  const auto run = Run::open(directory());
+  auto& model = run.model();
+  const auto batch = batch_of(reference);
+  const auto upstream = reference.tensor("upstream");
+  const auto outputs =
+      reference.contains("logits") ? model.logits(model.features(batch)) : model.hidden_states(batch);
+  (outputs.view_as(upstream) * upstream).mean().backward();
+  const auto config = parse_json(foreign.task->vocabulary().foreign_files.at("config.json"));
+  const auto mapping = tensor_mapping(*foreign.family, run.experiment(), foreign.task->purpose(), config);
+  auto stored = file(GetParam().name);
+  const auto gradients =
+      mapping.imported(std::make_shared<SafetensorsFile>(stored.replace_extension(".gradients.safetensors")),
+                       Compared::shapes);
+  for (const auto& item : model.named_parameters()) {
+    auto expected = torch::zeros_like(item.value());
+    {
+      const torch::NoGradGuard no_grad;
+      gradients->read_into(expected, item.key());
+    }
+    const auto known = expected.isfinite();  // interop_encoders.py says of which transformers has none
+    expected.nan_to_num_();
+    const double size = expected.norm().item<double>();
+    const auto& gradient = item.value().grad();
+    const auto found = gradient.defined() ? gradient : torch::zeros_like(expected);
+    EXPECT_LE(((found - expected) * known).norm().item<double>(), 1e-3 * size + 1e-6) << item.key();
+  }
+}
+
 TEST_P(ForeignWriters, DecodeWithACacheAsWithout) {
   const torch::NoGradGuard no_grad;
   const auto run = Run::open(directory());
@@ -315,44 +373,25 @@ std::vector<std::string> numbered(const std::vector<std::pair<std::string, int>>
 }
 
 std::vector<std::string> writers() {
-  return numbered({{"gpt2", 3},
-                   {"llama", 7},
-                   {"mistral", 2},
-                   {"qwen2", 3},
-                   {"qwen3", 3},
-                   {"olmo2", 2},
-                   {"olmoe", 2},
-                   {"mixtral", 3},
-                   {"qwen2_moe", 3},
-                   {"qwen3_moe", 3},
-                   {"gemma2", 2},
-                   {"gemma3", 2},
-                   {"t5", 3},
-                   {"bart", 3},
-                   {"marian", 3}});
+  return numbered({{"gpt2", 3},    {"llama", 7},   {"mistral", 2},    {"qwen2", 3},     {"qwen3", 3},
+                   {"olmo2", 2},   {"olmoe", 2},   {"mixtral", 3},    {"qwen2_moe", 3}, {"qwen3_moe", 3},
+                   {"gemma2", 2},  {"gemma3", 2},  {"gpt_neox", 3},   {"gptj", 2},      {"opt", 3},
+                   {"bloom", 2},   {"mpt", 2},     {"falcon", 4},     {"phi", 2},       {"phi3", 3},
+                   {"olmo", 2},    {"granite", 2}, {"starcoder2", 2}, {"smollm3", 3},   {"cohere", 2},
+                   {"cohere2", 2}, {"glm", 2},     {"glm4", 2},       {"t5", 3},        {"bart", 3},
+                   {"marian", 3},  {"mt5", 2},     {"mbart", 2},         {"m2m_100", 2}});
 }
 
 std::vector<std::string> cases() {
   auto names = writers();
-  const auto others = numbered({{"bert", 4},
-                                {"roberta", 2},
-                                {"distilbert", 3},
-                                {"bert_tokens", 2},
-                                {"roberta_tokens", 1},
-                                {"distilbert_tokens", 1},
-                                {"llama_texts", 1},
-                                {"mistral_texts", 1},
-                                {"qwen2_texts", 1},
-                                {"qwen3_texts", 1},
-                                {"gpt2_texts", 1},
-                                {"bart_texts", 1},
-                                {"big_bird", 4},
-                                {"longformer", 3},
-                                {"esm", 5},
-                                {"vit", 2},
-                                {"ijepa", 2},
-                                {"detr", 3},
-                                {"whisper", 2}});
+  const auto others = numbered({{"bert", 4},        {"roberta", 2},        {"distilbert", 3},
+                                {"bert_tokens", 2}, {"roberta_tokens", 1}, {"distilbert_tokens", 1},
+                                {"llama_texts", 1}, {"mistral_texts", 1},  {"qwen2_texts", 1},
+                                {"qwen3_texts", 1}, {"gpt2_texts", 1},     {"bart_texts", 1},
+                                {"big_bird", 4},    {"longformer", 3},     {"esm", 5},
+                                {"vit", 2},         {"ijepa", 2},          {"detr", 3},
+                                {"whisper", 2},     {"xlm_roberta", 4},    {"albert", 4},
+                                {"electra", 4},     {"mpnet", 4},          {"modernbert", 4}});
   names.insert(names.end(), others.begin(), others.end());
   return names;
 }
@@ -367,7 +406,8 @@ std::vector<std::string> opened() {
                                 {"bart_published", 1},
                                 {"t5_published", 1},
                                 {"ijepa_published", 1},
-                                {"qwen2_published", 1}});
+                                {"qwen2_published", 1},
+                                {"electra_published", 1}});
   names.insert(names.end(), others.begin(), others.end());
   return names;
 }

@@ -73,7 +73,8 @@ TEST_F(LayerParity, ResidualPlacements) {
       {"post", NormPlacement::post},
       {"residual_post", NormPlacement::residual_post},
       {"sandwich", NormPlacement::sandwich},
-      {"parallel", NormPlacement::parallel}};
+      {"parallel", NormPlacement::parallel},
+      {"parallel_norms", NormPlacement::parallel_norms}};
   for (const auto& [name, placement] : placements) {
     SCOPED_TRACE(name);
     ReferenceCase reference(file("residual_" + name));

@@ -279,6 +279,117 @@ add("OlmoeForCausalLM", OLMO2 | {"model_type": "olmoe", "vocab_size": 50304, "rm
         output_router_logits=False, router_aux_loss_coef=0.01, eos_token_id=50279, pad_token_id=1),
 })  # fmt: skip
 
+NEOX = {
+    "model_type": "gpt_neox", "vocab_size": 50304, "hidden_act": "gelu", "layer_norm_eps": 1e-5, "rotary_pct": 0.25,
+    "rotary_emb_base": 10000, "use_parallel_residual": True, "tie_word_embeddings": False, "max_position_embeddings": 2048,
+    "bos_token_id": 0, "eos_token_id": 0,
+}  # fmt: skip
+add("GPTNeoXForCausalLM", NEOX, {
+    "EleutherAI/pythia-70m": width(512, 6, 8),
+    "EleutherAI/pythia-160m": BASE,
+    "EleutherAI/pythia-410m": LARGE,
+    "EleutherAI/pythia-1b": width(2048, 16, 8),
+    "EleutherAI/pythia-1.4b": width(2048, 24, 16),
+    "EleutherAI/pythia-2.8b": width(2560, 32, 32),
+    "EleutherAI/pythia-6.9b": width(4096, 32, 32, vocab_size=50432),
+    "EleutherAI/pythia-12b": width(5120, 36, 40, vocab_size=50688),
+})  # fmt: skip
+add("GPTJForCausalLM", {"model_type": "gptj"}, {
+    "EleutherAI/gpt-j-6b": {
+        "vocab_size": 50400, "n_positions": 2048, "n_embd": 4096, "n_layer": 28, "n_head": 16, "rotary_dim": 64, "n_inner": None,
+        "activation_function": "gelu_new", "layer_norm_epsilon": 1e-5, "resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0,
+        "tie_word_embeddings": False, "bos_token_id": 50256, "eos_token_id": 50256,
+    },
+})  # fmt: skip
+add("OPTForCausalLM", {"model_type": "opt"}, {
+    "facebook/opt-125m": {
+        "vocab_size": 50272, "hidden_size": 768, "ffn_dim": 3072, "num_hidden_layers": 12, "num_attention_heads": 12,
+        "max_position_embeddings": 2048, "activation_function": "relu", "do_layer_norm_before": True,
+        "word_embed_proj_dim": 768, "dropout": 0.1, "attention_dropout": 0.0, "bos_token_id": 2, "eos_token_id": 2, "pad_token_id": 1,
+    },
+})  # fmt: skip
+add("BloomForCausalLM", {"model_type": "bloom"}, {
+    "bigscience/bloom-560m": {
+        "vocab_size": 250880, "hidden_size": 1024, "n_layer": 24, "n_head": 16, "layer_norm_epsilon": 1e-5,
+        "hidden_dropout": 0.0, "attention_dropout": 0.0, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 3,
+    },
+})  # fmt: skip
+add("MptForCausalLM", {"model_type": "mpt"}, {
+    "mosaicml/mpt-7b": {
+        "vocab_size": 50432, "d_model": 4096, "n_heads": 32, "n_layers": 32, "expansion_ratio": 4, "max_seq_len": 2048,
+        "attn_config": {"alibi": True, "alibi_bias_max": 8, "clip_qkv": None}, "no_bias": True,
+    },
+})  # fmt: skip
+FALCON = {
+    "model_type": "falcon", "vocab_size": 65024, "alibi": False, "bias": False, "parallel_attn": True, "multi_query": True,
+    "layer_norm_epsilon": 1e-5, "hidden_dropout": 0.0, "attention_dropout": 0.0, "bos_token_id": 11, "eos_token_id": 11,
+}  # fmt: skip
+add("FalconForCausalLM", FALCON, {
+    "tiiuae/falcon-7b": {
+        "hidden_size": 4544, "num_hidden_layers": 32, "num_attention_heads": 71, "new_decoder_architecture": False,
+    },
+    "tiiuae/falcon-40b": {
+        "hidden_size": 8192, "num_hidden_layers": 60, "num_attention_heads": 128, "num_kv_heads": 8,
+        "new_decoder_architecture": True,
+    },
+})  # fmt: skip
+PHI = {
+    "model_type": "phi", "vocab_size": 51200, "hidden_act": "gelu_new", "layer_norm_eps": 1e-5, "rope_theta": 10000.0,
+    "max_position_embeddings": 2048, "tie_word_embeddings": False, "bos_token_id": None, "eos_token_id": None,
+}  # fmt: skip
+add("PhiForCausalLM", PHI, {
+    "microsoft/phi-1_5": llama(2048, 24, 32, 32, 8192, partial_rotary_factor=0.5),
+    "microsoft/phi-2": llama(2560, 32, 32, 32, 10240, partial_rotary_factor=0.4),
+})  # fmt: skip
+PHI3 = LLAMA2 | {"model_type": "phi3", "pad_token_id": 0}
+add("Phi3ForCausalLM", PHI3, {
+    "microsoft/Phi-3-mini-4k-instruct": llama(
+        3072, 32, 32, 32, 8192, vocab_size=32064, max_position_embeddings=4096, original_max_position_embeddings=4096,
+        sliding_window=2047),
+    "microsoft/phi-4": llama(
+        5120, 40, 40, 10, 17920, vocab_size=100352, max_position_embeddings=16384, original_max_position_embeddings=16384,
+        rope_theta=250000.0, sliding_window=None),
+})  # fmt: skip
+add("OlmoForCausalLM", {key: value for key, value in LLAMA2.items() if key != "rms_norm_eps"} | {"model_type": "olmo", "vocab_size": 50304}, {
+    "allenai/OLMo-7B-hf": llama(4096, 32, 32, 32, 11008, max_position_embeddings=2048),
+})  # fmt: skip
+add("GraniteForCausalLM", LLAMA2 | {"model_type": "granite", "vocab_size": 49155, "bos_token_id": 0, "eos_token_id": 0}, {
+    "ibm-granite/granite-3.1-2b-base": llama(
+        2048, 40, 32, 8, 8192, max_position_embeddings=131072, rope_theta=5000000.0, tie_word_embeddings=True,
+        embedding_multiplier=12.0, residual_multiplier=0.22, attention_multiplier=0.015625, logits_scaling=8.0),
+})  # fmt: skip
+add("SmolLM3ForCausalLM", LLAMA2 | {"model_type": "smollm3", "vocab_size": 128256}, {
+    "HuggingFaceTB/SmolLM3-3B": llama(
+        2048, 36, 16, 4, 11008, max_position_embeddings=65536, rope_theta=5000000.0, tie_word_embeddings=True,
+        rms_norm_eps=1e-6, no_rope_layer_interval=4, pad_token_id=128004),
+})  # fmt: skip
+add("Starcoder2ForCausalLM", {"model_type": "starcoder2", "vocab_size": 49152}, {
+    "bigcode/starcoder2-7b": llama(
+        4608, 32, 36, 4, 18432, max_position_embeddings=16384, rope_theta=1000000.0, norm_epsilon=1e-5, use_bias=True,
+        hidden_act="gelu_pytorch_tanh", sliding_window=4096, attention_dropout=0.1, residual_dropout=0.1, embedding_dropout=0.1,
+        bos_token_id=0, eos_token_id=0),
+})  # fmt: skip
+COHERE = {
+    "model_type": "cohere", "vocab_size": 256000, "hidden_act": "silu", "layer_norm_eps": 1e-5, "max_position_embeddings": 8192,
+    "rope_theta": 10000.0, "logit_scale": 0.0625, "use_qk_norm": False, "attention_bias": False, "attention_dropout": 0.0,
+    "bos_token_id": 5, "eos_token_id": 255001, "pad_token_id": 0,
+}  # fmt: skip
+add("CohereForCausalLM", COHERE, {
+    "CohereForAI/c4ai-command-r-v01": llama(8192, 40, 64, 64, 22528, rope_theta=8000000.0),
+    "CohereForAI/aya-23-8B": llama(4096, 32, 32, 8, 14336),
+})  # fmt: skip
+add("Cohere2ForCausalLM", {key: value for key, value in COHERE.items() if key != "use_qk_norm"} | {"model_type": "cohere2"}, {
+    "CohereForAI/c4ai-command-r7b-12-2024": llama(
+        4096, 32, 32, 8, 14336, rope_theta=50000.0, logit_scale=0.25, sliding_window=4096, head_dim=128),
+})  # fmt: skip
+GLM = LLAMA2 | {
+    "model_type": "glm", "vocab_size": 151552, "rms_norm_eps": 1.5625e-7, "max_position_embeddings": 131072,
+    "head_dim": 128, "attention_bias": True, "partial_rotary_factor": 0.5, "pad_token_id": 151329,
+}  # fmt: skip
+GLM = {key: value for key, value in GLM.items() if key not in ("rope_scaling", "mlp_bias", "pretraining_tp")}
+add("GlmForCausalLM", GLM, {"THUDM/glm-4-9b-chat-hf": llama(4096, 40, 32, 2, 13696)})
+add("Glm4ForCausalLM", GLM | {"model_type": "glm4"}, {"THUDM/GLM-4-9B-0414": llama(4096, 40, 32, 2, 13696)})
+
 MIXTRAL = {
     "model_type": "mixtral", "vocab_size": 32000, "rms_norm_eps": 1e-5, "rope_theta": 1000000.0, "hidden_act": "silu",
     "tie_word_embeddings": False, "attention_dropout": 0.0, "sliding_window": None, "num_local_experts": 8,
@@ -400,4 +511,41 @@ add("WhisperForConditionalGeneration", WHISPER, {
     "openai/whisper-medium": whisper(1024, 24, 16),
     "openai/whisper-large-v3": whisper(1280, 32, 20, num_mel_bins=128, vocab_size=51866),
     "openai/whisper-large-v3-turbo": whisper(1280, 32, 20, num_mel_bins=128, vocab_size=51866, decoder_layers=4),
+})  # fmt: skip
+
+XLM_ROBERTA = ROBERTA | {"model_type": "xlm-roberta", "vocab_size": 250002}
+add("XLMRobertaForMaskedLM", XLM_ROBERTA, dict.fromkeys(("FacebookAI/xlm-roberta-base", "intfloat/multilingual-e5-base"), BASE))
+MT5 = T5_V1_1 | {"model_type": "mt5", "vocab_size": 250112}
+add("MT5ForConditionalGeneration", MT5, {"google/mt5-small": t5(512, 64, 1024, 8, 6)})
+MBART = BART | {
+    "model_type": "mbart", "vocab_size": 250054, "activation_function": "relu", "attention_dropout": 0.0,
+    "activation_dropout": 0.0, "scale_embedding": True,
+}  # fmt: skip
+add("MBartForConditionalGeneration", MBART, {"facebook/mbart-large-50-many-to-many-mmt": two_sides(1024, 12, 16, 4096)})
+M2M100 = MBART | {"model_type": "m2m_100", "attention_dropout": 0.1}
+add("M2M100ForConditionalGeneration", M2M100, {
+    "facebook/m2m100_418M": two_sides(1024, 12, 16, 4096) | {"vocab_size": 128112},
+    "facebook/nllb-200-distilled-600M": two_sides(1024, 12, 16, 4096) | {"vocab_size": 256206},
+})  # fmt: skip
+ALBERT = BERT | {
+    "model_type": "albert", "vocab_size": 30000, "embedding_size": 128, "hidden_act": "gelu_new", "num_hidden_groups": 1,
+    "inner_group_num": 1, "hidden_dropout_prob": 0, "attention_probs_dropout_prob": 0,
+}  # fmt: skip
+add("AlbertForMaskedLM", ALBERT, {"albert/albert-base-v2": BASE})
+ELECTRA = BERT | {"model_type": "electra", "embedding_size": 128}
+add("ElectraForMaskedLM", ELECTRA, {"google/electra-small-generator": width(256, 12, 4)})
+MPNET = {key: value for key, value in ROBERTA.items() if key != "type_vocab_size"} | {
+    "model_type": "mpnet", "vocab_size": 30527, "relative_attention_num_buckets": 32,
+}  # fmt: skip
+add("MPNetForMaskedLM", MPNET, {"microsoft/mpnet-base": BASE})
+MODERNBERT = {
+    "model_type": "modernbert", "vocab_size": 50368, "max_position_embeddings": 8192, "hidden_activation": "gelu",
+    "norm_eps": 1e-5, "global_attn_every_n_layers": 3, "local_attention": 128, "global_rope_theta": 160000.0,
+    "local_rope_theta": 10000.0, "attention_bias": False, "mlp_bias": False, "norm_bias": False, "decoder_bias": True,
+    "classifier_bias": False, "classifier_activation": "gelu", "classifier_pooling": "mean", "pad_token_id": 50283,
+}  # fmt: skip
+add("ModernBertForMaskedLM", MODERNBERT, {
+    "answerdotai/ModernBERT-base": {
+        "hidden_size": 768, "num_hidden_layers": 22, "num_attention_heads": 12, "intermediate_size": 1152
+    },
 })  # fmt: skip

@@ -12,6 +12,7 @@ import json
 import random
 import shutil
 
+import interop_decoders
 import sentencepiece
 import torch
 from PIL import Image
@@ -73,8 +74,8 @@ def write_model(out, name, model, tokenizer, dtype, *, sharded):
     return plain_experts(type(model).from_pretrained(directory, dtype=torch.float32, attn_implementation="eager").eval())
 
 
-def causal(out, name, config, *, tokenizer, seed, generate=True):
-    """Writes a causal language model and its outputs."""
+def causal(out, name, config, *, tokenizer, seed, generate=True, has_positions=True, gradients=False):
+    """Writes a causal language model and its outputs. Where it `has_positions`, it takes those of tokens behind padding."""
     # transformers would also write tokens that only the table has, and the zoo does not.
     config.vocab_size = len(tokenizer) if generate else len(tokenizer) + 7
     draw = random.Random(seed)
@@ -92,9 +93,9 @@ def causal(out, name, config, *, tokenizer, seed, generate=True):
             input_ids=ids, attention_mask=mask, output_hidden_states=True, output_attentions=True, use_cache=False
         )
         left_mask = mask.flip(1)
+        positions = {"position_ids": (left_mask.cumsum(1) - 1).clamp(min=0)} if has_positions else {}
         left = model(
-            input_ids=padded_left(ids, LENGTHS), attention_mask=left_mask, use_cache=False,
-            position_ids=(left_mask.cumsum(1) - 1).clamp(min=0),
+            input_ids=padded_left(ids, LENGTHS), attention_mask=left_mask, use_cache=False, **positions
         ).logits  # fmt: skip
     tensors = {
         "ids": ids, "lengths": LENGTHS, "logits": result.logits, "hidden": result.hidden_states[-1],
@@ -112,7 +113,24 @@ def causal(out, name, config, *, tokenizer, seed, generate=True):
                 early_stopping=True, **common,
             )  # fmt: skip
         tensors |= {"greedy": greedy[:, prompt.shape[1] :], "beams": beams[:, prompt.shape[1] :]}
+    if gradients:
+        tensors |= write_gradients(out, name, model, tokenizer, ids, mask)
     save_file({key: contiguous(value) for key, value in tensors.items()}, out / f"{name}.safetensors")
+
+
+def write_gradients(out, name, model, tokenizer, ids, mask):
+    """The loss of random targets at the real positions, and a directory with the gradient of each tensor in its place."""
+    real = mask.flatten().nonzero().flatten()
+    targets = torch.randint(0, len(tokenizer), real.shape)
+    logits = model(input_ids=ids, attention_mask=mask, use_cache=False).logits.flatten(0, 1)[real]
+    loss = torch.nn.functional.cross_entropy(logits, targets)
+    loss.backward()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(torch.zeros_like(parameter) if parameter.grad is None else parameter.grad)
+    model.save_pretrained(out / "gradients" / name)
+    tokenizer.save_pretrained(out / "gradients" / name)
+    return {"real": real, "targets": targets, "loss_of_targets": loss.detach()}
 
 
 def shape(draw, *, grouped=True):
@@ -462,6 +480,16 @@ def roberta(out):
         encoded(out, f"roberta_{seed}", model_class, config, roberta_tokenizer(), seed)
 
 
+def further_decoders(out):
+    """Those of interop_decoders.py."""
+
+    def write(name, config, seed, **options):
+        causal(out, name, config, tokenizer=llama_tokenizer(), seed=seed, gradients=True, **options)
+
+    for case in interop_decoders.CASES:
+        case(write)
+
+
 def decoder_classifiers(out):
     """They read the last token that is no padding."""
     from transformers import (
@@ -654,13 +682,14 @@ def t5_tokenizer():
     return fast(tokenizer, pad_token="<pad>", eos_token="</s>", unk_token="<unk>")
 
 
-def sequence_to_sequence(out, name, model_class, config, tokenizer, seed, *, before=(), after=(), bias=0.3, **generation):
+def sequence_to_sequence(out, name, model_class, config, tokenizer, seed, *, before=(), after=(), bias=0.3, own_output=False, **generation):
     """`before` and `after`: the ids that the tokenizer puts around a text, as the zoo does by itself. `bias`: deviation of
-    the biases of the output. `generation`: values of generation_config.json."""
+    the biases of the output. `own_output`: its matrix is not that of the embeddings, whatever config.json says.
+    `generation`: values of generation_config.json."""
     torch.manual_seed(seed)
     model = random_weights(model_class._from_config(config, attn_implementation="eager"))
     model.generation_config.update(**generation)
-    if not getattr(config, "scale_decoder_outputs", True):
+    if own_output or not getattr(config, "scale_decoder_outputs", True):
         # T5 1.1, which has two matrices; config.json of transformers 5 says all the same that they are one.
         model.lm_head.weight = torch.nn.Parameter(0.2 * torch.randn(model.lm_head.weight.shape))
     if hasattr(model, "final_logits_bias"):
@@ -1076,9 +1105,12 @@ def as_published(out):
     stored_as(out, "qwen2_published_0", "qwen2_0", config={"use_mrope": False})
 
 
+import interop_encoders  # noqa: E402  (it uses the functions above)
+
 CASES = [
-    gpt2, llama, mistral, qwen, olmo, mixtures, gemma, decoder_classifiers, bert, roberta, big_bird, distilbert, token_classifiers,
+    gpt2, llama, mistral, qwen, olmo, mixtures, gemma, further_decoders, decoder_classifiers, bert, roberta, big_bird, distilbert, token_classifiers,
     sentence_vectors, longformer, esm, t5, bart, bart_classifier, marian, vit, ijepa, detr, whisper, as_published,
+    *interop_encoders.CASES,
 ]  # fmt: skip
 
 # What the table of docs/hub.md says of a family beside what is compared; made by scripts/make_hub_table.py.
@@ -1089,6 +1121,12 @@ REMARKS = {
     "qwen3": "also windows by layer",
     "qwen2_moe": "without windows",
     "olmoe": "without `clip_qkv`",
+    "gpt_neox": "parallel and one after the other",
+    "opt": "norms before or behind the sub-layers; not the tables of OPT-350m, which are narrower than its layers",
+    "falcon": "one head or groups of heads for keys and values, one norm or two; without ALiBi",
+    "phi3": "with the sliding window; longrope for texts of up to `original_max_position_embeddings`",
+    "smollm3": "layers without positions, also with windows",
+    "cohere": "also with norms of queries and keys",
     "gemma2": "with soft caps",
     "gemma3_text": "with two rotary bases",
     "longformer": "the first token is global",
@@ -1100,4 +1138,8 @@ REMARKS = {
     "detr": "names of timm and of transformers",
     "whisper": "without a language in `generation_config.json`, outputs begin as English ones: `generation.start_tokens` "
     "names other tokens; a recording has at most 30 seconds",
+    "xlm-roberta": "also the encoders of BGE-M3 and multilingual E5",
+    "m2m_100": "the language of the output: `generation.forced_first_token`",
+    "electra": "a discriminator opens without its head for replaced tokens",
+    "modernbert": "classifiers by the first token or by the mean; without a head for labels of tokens",
 }

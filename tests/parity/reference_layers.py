@@ -79,26 +79,46 @@ def grouped_query_attention(out):
     """Each key/value head serves H/K query heads; computed one head after the other."""
     heads, width = 6, 4
 
-    def case(name, kv_heads):
+    def case(name, kv_heads, *, clip=None, gated=False, sinks=None, normed=False):
         q, k, v, o = (
             normal_(torch.nn.Linear(a, b, bias=False))
             for a, b in ((D, heads * width), (D, kv_heads * width), (D, kv_heads * width), (heads * width, D))
         )
         x = leaf(B, T, D)
+        gate = normal_(torch.nn.Linear(D, heads * width, bias=False))
+        gains = {"q_norm": leaf(heads * width), "k_norm": leaf(kv_heads * width)}
+
+        def head_of(map_, i, gain=None):
+            vectors = map_(x)[:, :, i * width : (i + 1) * width]
+            if normed and gain is not None:
+                vectors = torch.nn.functional.layer_norm(vectors, (width,)) * gain[i * width : (i + 1) * width]
+            return vectors.clamp(-clip, clip) if clip else vectors
+
         pieces = []
         for h in range(heads):
             g = h // (heads // kv_heads)
-            query = q(x)[:, :, h * width : (h + 1) * width]
-            key = k(x)[:, :, g * width : (g + 1) * width]
-            value = v(x)[:, :, g * width : (g + 1) * width]
-            scores = query @ key.transpose(1, 2) / math.sqrt(width)
-            pieces.append(scores.masked_fill(future(T), -math.inf).softmax(-1) @ value)
-        y = o(torch.cat(pieces, -1))
+            query, key, value = head_of(q, h, gains["q_norm"]), head_of(k, g, gains["k_norm"]), head_of(v, g)
+            scores = (query @ key.transpose(1, 2) / math.sqrt(width)).masked_fill(future(T), -math.inf)
+            if sinks is not None:  # one more score without a value
+                scores = torch.cat([scores, sinks[h].expand(B, T, 1)], -1)
+            pieces.append(scores.softmax(-1)[:, :, :T] @ value)
+        together = torch.cat(pieces, -1)
+        y = o(together * torch.sigmoid(gate(x)) if gated else together)
         parameters = linear("q", q) | linear("k", k) | linear("v", v) | linear("out", o)
+        if gated:
+            parameters |= linear("gate", gate)
+        if sinks is not None:
+            parameters |= {"sinks": plain(sinks)}
+        if normed:
+            parameters |= {f"{name}.weight": plain(gain) for name, gain in gains.items()}
         write_case(out, name, inputs={"x": x}, outputs={"y": y}, parameters=parameters)
 
     case("attention_grouped", 2)
     case("attention_multi_query", 1)
+    case("attention_clipped", 3, clip=0.4)
+    case("attention_gated", 2, gated=True)
+    case("attention_sinks", 2, sinks=leaf(heads))
+    case("attention_each_head", 3, normed=True)
 
 
 def shaw_attention(out):
@@ -393,7 +413,11 @@ def residuals(out):
     case("post", ["f_norm", "g_norm"], post)
     case("residual_post", ["f_output_norm", "g_output_norm"], residual_post)
     case("sandwich", ["f_norm", "f_output_norm", "g_norm", "g_output_norm"], sandwich)
+    def parallel_norms(n, x, f, g):
+        return x + f(n["f_norm"](x)) + g(n["g_norm"](x))
+
     case("parallel", ["norm"], parallel)
+    case("parallel_norms", ["f_norm", "g_norm"], parallel_norms)
 
 
 def transformer_layers(out):

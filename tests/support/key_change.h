@@ -47,7 +47,8 @@ class KeyChange final : public ConfigVisitor {
   }
   void leaf(const FieldInfo& field, std::string&) override { note(field); }
   void leaf(const FieldInfo& field, std::vector<int64_t>& value) override {
-    change(field, value, {std::vector<int64_t>{3, 4}});
+    const bool is_small = !field.limits.contain(4);
+    change(field, value, {is_small ? std::vector<int64_t>{0, 1} : std::vector<int64_t>{3, 4}});
   }
   void leaf(const FieldInfo& field, std::vector<double>&) override { note(field); }
   void leaf(const FieldInfo& field, std::vector<std::string>&) override { note(field); }

@@ -14,13 +14,6 @@
 namespace zoo {
 namespace {
 
-/// Layers with a window, and after each `period` - 1 of them a full one.
-std::vector<bool> windows_with_period(int64_t n_layers, int64_t period) {
-  std::vector<bool> result;
-  for (int64_t layer = 0; layer < n_layers; ++layer) result.push_back((layer + 1) % period != 0);
-  return result;
-}
-
 void read_gemma(ForeignConfig& from, int64_t usual_period, double usual_theta, Experiment& to) {
   read_llama_like(from,
                   {.vocab_size = 256000,

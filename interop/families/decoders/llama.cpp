@@ -36,7 +36,7 @@ void read_llama_like(ForeignConfig& from, const LlamaDefaults& defaults, Experim
   model.bias = false;
   model.classifier_bias = false;
   model.dropout = 0;
-  read_rotary(from, defaults.rotary_theta, model);
+  read_rotary(from, {.theta = defaults.rotary_theta, .fraction = defaults.rotary_fraction}, model);
 }
 
 void write_llama_like(const Experiment& from, nlohmann::json& to) {
@@ -52,34 +52,45 @@ void write_llama_like(const Experiment& from, nlohmann::json& to) {
   write_rotary(model, to);
 }
 
-TensorRules llama_like_rules(const Experiment& experiment) {
+void add_llama_frame(const Experiment& experiment, TensorRules& rules, const std::string& final_norm) {
   const auto& model = experiment.model;
-  const int64_t q_rows = model.n_heads * model.head_width(), kv_rows = model.kv_heads() * model.head_width();
-  const int64_t d_ff = model.feed_forward_width();
-  const std::string ours = "decoder.layers.{}.", theirs = "model.layers.{}.";
-  TensorRules rules;
   rules.prefix("model.").layers(model.n_layers);
   rules.module("token_embedding", "model.embed_tokens");
-  rules.module(ours + "residual.self_attention_norm", theirs + "input_layernorm");
-  for (const std::string name : {"q", "k", "v"})
-    rules.module(ours + "self_attention." + name, theirs + "self_attn." + name + "_proj");
-  rules.modules({ours + "self_attention.qkv"},
-                {theirs + "self_attn.q_proj", theirs + "self_attn.k_proj", theirs + "self_attn.v_proj"},
-                {q_rows, kv_rows, kv_rows});
-  rules.module(ours + "self_attention.out", theirs + "self_attn.o_proj");
-  rules.module(ours + "self_attention.q_norm", theirs + "self_attn.q_norm");
-  rules.module(ours + "self_attention.k_norm", theirs + "self_attn.k_norm");
-  for (const std::string name : {"gate", "up", "down"})
-    rules.module(ours + "feed_forward." + name, theirs + "mlp." + name + "_proj");
-  rules.modules({ours + "feed_forward.gate_up"}, {theirs + "mlp.gate_proj", theirs + "mlp.up_proj"},
-                {d_ff, d_ff});
-  rules.module("decoder.final_norm", "model.norm");
+  rules.module("decoder.layers.{}.residual.self_attention_norm", "model.layers.{}.input_layernorm");
+  rules.module("decoder.final_norm", final_norm);
   rules.module("head.output", "lm_head");
+  rules.module("head.classifier", "score");
   if (model.tie_embeddings) rules.tied("lm_head.weight", "model.embed_tokens.weight");
   // A classifier or a body that was made from a model with a head for tokens.
-  if (experiment.task.type != "language_modeling") rules.ignore("lm_head.weight");
+  if (experiment.task.type != "language_modeling") rules.ignore("lm_head.*");
   // Tables that older versions saved; they follow from the configuration.
   rules.ignore("model.layers.*.self_attn.rotary_emb.inv_freq").ignore("model.rotary_emb.inv_freq");
+}
+
+void add_llama_attention(const ModelConfig& model, TensorRules& rules, const std::string& out) {
+  const int64_t q_rows = model.n_heads * model.head_width(), kv_rows = model.kv_heads() * model.head_width();
+  const std::string ours = "decoder.layers.{}.self_attention.", theirs = "model.layers.{}.self_attn.";
+  for (const std::string name : {"q", "k", "v"}) rules.module(ours + name, theirs + name + "_proj");
+  rules.modules({ours + "qkv"}, {theirs + "q_proj", theirs + "k_proj", theirs + "v_proj"},
+                {q_rows, kv_rows, kv_rows});
+  rules.module(ours + "out", theirs + out);
+}
+
+void add_llama_feed_forward(const ModelConfig& model, TensorRules& rules) {
+  const int64_t d_ff = model.feed_forward_width();
+  const std::string ours = "decoder.layers.{}.feed_forward.", theirs = "model.layers.{}.mlp.";
+  for (const std::string name : {"gate", "up", "down"}) rules.module(ours + name, theirs + name + "_proj");
+  rules.modules({ours + "gate_up"}, {theirs + "gate_proj", theirs + "up_proj"}, {d_ff, d_ff});
+}
+
+TensorRules llama_like_rules(const Experiment& experiment) {
+  const std::string ours = "decoder.layers.{}.", theirs = "model.layers.{}.";
+  TensorRules rules;
+  add_llama_frame(experiment, rules);
+  add_llama_attention(experiment.model, rules);
+  add_llama_feed_forward(experiment.model, rules);
+  rules.module(ours + "self_attention.q_norm", theirs + "self_attn.q_norm");
+  rules.module(ours + "self_attention.k_norm", theirs + "self_attn.k_norm");
   return rules;
 }
 
@@ -96,7 +107,6 @@ void write_silu_decoder(const Experiment& from, nlohmann::json& to) {
 TensorRules llama_rules(const Experiment& experiment) {
   auto rules = llama_like_rules(experiment);
   rules.module("decoder.layers.{}.residual.feed_forward_norm", "model.layers.{}.post_attention_layernorm");
-  rules.module("head.classifier", "score");
   return rules;
 }
 
@@ -174,7 +184,6 @@ TensorRules olmo2_rules(const Experiment& experiment) {
   const std::string ours = "decoder.layers.{}.residual.", theirs = "model.layers.{}.";
   rules.module(ours + "self_attention_output_norm", theirs + "post_attention_layernorm");
   rules.module(ours + "feed_forward_output_norm", theirs + "post_feedforward_layernorm");
-  rules.module("head.classifier", "score");
   return rules;
 }
 

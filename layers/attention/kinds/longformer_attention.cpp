@@ -1,4 +1,4 @@
-#include "layers/attention/longformer_attention.h"
+#include "layers/attention/kinds/longformer_attention.h"
 
 #include <algorithm>
 #include <utility>
@@ -72,7 +72,8 @@ torch::Tensor LongformerAttentionImpl::mix_pattern(const torch::Tensor& x, const
   const ScaledDotProductOptions call{.mask = Mask::lengths(context.mask.ends()),
                                      .scale = scale(),
                                      .dropout = dropout,
-                                     .softcap = options.softcap()};
+                                     .softcap = options.softcap(),
+                                     .sinks = sinks};
   const auto keys = split_heads(global_k(x), n_kv_heads_), values = split_heads(global_v(x), n_kv_heads_);
   // `to` (B, H, T, …) with the global rows of `from` (B, H, most, …).
   const auto replaced = [&](const torch::Tensor& to, const torch::Tensor& from) {

@@ -1,4 +1,4 @@
-#include "layers/attention/shaw_attention.h"
+#include "layers/attention/kinds/shaw_attention.h"
 
 #include <torch/types.h>
 #include <torch/utils.h>
@@ -49,8 +49,9 @@ torch::Tensor ShawAttentionImpl::mix_self(const Heads& heads, const AttentionCon
   }
   auto bias = torch::einsum(by_row ? "bhtd,btsd->bhts" : "bhtd,tsd->bhts", {heads.q * scale(), key_vectors});
   if (context.bias.defined()) bias = bias + context.bias;
-  const auto [output, weights] = explicit_attention(
-      heads.q, heads.k, heads.v, {context.mask, bias, options.scale(), dropout_now(), options.softcap()});
+  const auto [output, weights] =
+      explicit_attention(heads.q, heads.k, heads.v,
+                         {context.mask, bias, options.scale(), dropout_now(), options.softcap(), sinks});
   if (context.maps) context.maps->push_back(weights);
   return output + torch::einsum(by_row ? "bhts,btsd->bhtd" : "bhts,tsd->bhtd", {weights, value_vectors});
 }

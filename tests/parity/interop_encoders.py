@@ -1,0 +1,216 @@
+"""Cases of reference_interop.py: encoders and encoder-decoders made from BERT, BART and T5."""
+
+import random
+import shutil
+
+import reference_interop as shared
+import torch
+from reference import contiguous
+from safetensors.torch import load_file, save_file
+
+
+def with_gradients(out, name, model_class):
+    """Adds `upstream`, random factors on the outputs, and NAME.gradients.safetensors: the gradients of the mean of their
+    products by the names of the directory's tensors, NaN where transformers has none."""
+    path = out / f"{name}.safetensors"
+    tensors = load_file(path)
+    model = model_class.from_pretrained(out / name, dtype=torch.float32, attn_implementation="eager").eval()
+    ids, lengths = tensors["ids"], tensors["lengths"]
+    mask = shared.visible(lengths, ids.shape[1])
+    inputs = {"input_ids": ids, "attention_mask": mask}
+    if "segments" in tensors:
+        inputs["token_type_ids"] = tensors["segments"]
+    if "target" in tensors:
+        inputs |= {"decoder_input_ids": tensors["target"], "use_cache": False}
+    result = model(**inputs)
+    outputs = result.logits if "logits" in result else result.last_hidden_state
+    upstream = torch.randn_like(outputs)
+    if outputs.dim() == 3 and "target" not in tensors:
+        upstream *= mask[..., None]
+    (outputs * upstream).mean().backward()
+    gradients = {
+        key: torch.zeros_like(value) if value.grad is None else value.grad
+        for key, value in model.named_parameters() if value.requires_grad
+    }  # fmt: skip
+    if hasattr(model, "final_logits_bias"):
+        gradients["final_logits_bias"] = torch.full_like(model.final_logits_bias, torch.nan)
+    save_file({key: contiguous(value) for key, value in gradients.items()}, out / f"{name}.gradients.safetensors")
+    save_file({key: contiguous(value) for key, value in (tensors | {"upstream": upstream.detach()}).items()}, path)
+
+
+def encoded(out, name, model_class, *arguments):
+    shared.encoded(out, name, model_class, *arguments)
+    with_gradients(out, name, model_class)
+
+
+def xlm_roberta(out):
+    from transformers import XLMRobertaConfig, XLMRobertaForMaskedLM, XLMRobertaForSequenceClassification
+    from transformers import XLMRobertaForTokenClassification, XLMRobertaModel
+
+    classes = (
+        XLMRobertaForMaskedLM, XLMRobertaForSequenceClassification, XLMRobertaForTokenClassification, XLMRobertaModel
+    )  # fmt: skip
+    for seed, model_class in enumerate(classes):
+        config = XLMRobertaConfig(
+            **shared.encoder_shape(random.Random(f"xlm-roberta {seed}")) | {"hidden_act": "gelu"}, vocab_size=300,
+            max_position_embeddings=20 + 7 * seed, type_vocab_size=1, **shared.LABELS,
+        )  # fmt: skip
+        encoded(out, f"xlm_roberta_{seed}", model_class, config, shared.roberta_tokenizer(), seed)
+
+
+def mt5(out):
+    """The output has a matrix of its own, whatever config.json of transformers 5 says."""
+    from transformers import MT5Config, MT5ForConditionalGeneration
+
+    for seed in range(2):
+        draw = random.Random(f"mt5 {seed}")
+        tokenizer = shared.t5_tokenizer()
+        config = MT5Config(
+            vocab_size=len(tokenizer), d_model=draw.choice([12, 18]), d_kv=draw.choice([4, 6]),
+            num_heads=draw.choice([2, 3]), d_ff=draw.choice([13, 22]), num_layers=2,
+            num_decoder_layers=1 + seed, relative_attention_num_buckets=8,
+            relative_attention_max_distance=6, decoder_start_token_id=0, tie_word_embeddings=False,
+            feed_forward_proj=["gated-gelu", "relu"][seed],
+        )  # fmt: skip
+        shared.sequence_to_sequence(
+            out, f"mt5_{seed}", MT5ForConditionalGeneration, config, tokenizer, seed, after=[1], own_output=True
+        )  # fmt: skip
+        with_gradients(out, f"mt5_{seed}", MT5ForConditionalGeneration)
+
+
+def bart_shape(draw, widths=(4, 6)):
+    heads, ff = draw.choice([2, 3]), draw.choice([13, 22])
+    return {
+        "d_model": heads * draw.choice(widths), "encoder_layers": draw.choice([1, 2]),
+        "decoder_layers": draw.choice([1, 3]), "encoder_attention_heads": heads, "decoder_attention_heads": heads,
+        "encoder_ffn_dim": ff, "decoder_ffn_dim": ff, "max_position_embeddings": 32,
+    }  # fmt: skip
+
+
+def of_roberta_tokens(out, name, config_class, model_class, seed, *, draw, widths=(4, 6), language=None, **keys):
+    """A model with the tokens of RoBERTa. `language`: the token that outputs begin with."""
+    tokenizer = shared.roberta_tokenizer()
+    config = config_class(
+        **bart_shape(draw, widths), vocab_size=len(tokenizer), pad_token_id=1, eos_token_id=2, decoder_start_token_id=2,
+        **keys,
+    )  # fmt: skip
+    shared.sequence_to_sequence(
+        out, f"{name}_{seed}", model_class, config, tokenizer, seed, before=[0], after=[2], forced_bos_token_id=language,
+        forced_eos_token_id=2,
+    )  # fmt: skip
+    with_gradients(out, f"{name}_{seed}", model_class)
+
+
+def mbart(out):
+    from transformers import MBartConfig, MBartForConditionalGeneration
+
+    for seed in range(2):
+        of_roberta_tokens(
+            out, "mbart", MBartConfig, MBartForConditionalGeneration, seed, draw=random.Random(f"mbart {seed}"),
+            language=9 if seed else None, scale_embedding=bool(seed), activation_function=["gelu", "relu"][seed],
+        )  # fmt: skip
+
+
+def m2m_100(out):
+    from transformers import M2M100Config, M2M100ForConditionalGeneration
+
+    for seed in range(2):
+        of_roberta_tokens(
+            out, "m2m_100", M2M100Config, M2M100ForConditionalGeneration, seed, draw=random.Random(f"m2m {seed}"),
+            language=11 if seed else None, scale_embedding=not seed,
+        )  # fmt: skip
+
+
+def albert(out):
+    from transformers import AlbertConfig, AlbertForMaskedLM, AlbertForSequenceClassification
+    from transformers import AlbertForTokenClassification, AlbertModel
+
+    classes = (AlbertForMaskedLM, AlbertForSequenceClassification, AlbertForTokenClassification, AlbertModel)
+    for seed, model_class in enumerate(classes):
+        draw = random.Random(f"albert {seed}")
+        config = AlbertConfig(
+            **shared.encoder_shape(draw) | {"num_hidden_layers": 4}, embedding_size=draw.choice([5, 9]),
+            num_hidden_groups=[1, 2, 4, 1][seed], vocab_size=200, max_position_embeddings=16 + 8 * seed,
+            pad_token_id=0, bos_token_id=2, eos_token_id=3, **shared.LABELS,
+        )  # fmt: skip
+        encoded(out, f"albert_{seed}", model_class, config, shared.word_pieces(), seed)
+
+
+def electra(out):
+    """The second one has tables as wide as its layers, and so no map."""
+    from transformers import ElectraConfig, ElectraForMaskedLM, ElectraForSequenceClassification
+    from transformers import ElectraForTokenClassification, ElectraModel
+
+    classes = (ElectraForMaskedLM, ElectraForSequenceClassification, ElectraForTokenClassification, ElectraModel)
+    for seed, model_class in enumerate(classes):
+        draw = random.Random(f"electra {seed}")
+        sizes = shared.encoder_shape(draw) | ({"hidden_act": "gelu"} if seed == 0 else {})
+        width = sizes["hidden_size"] if seed == 1 else sizes["hidden_size"] // 2 + 1
+        config = ElectraConfig(
+            **sizes, embedding_size=width, vocab_size=200, max_position_embeddings=16 + 8 * seed, **shared.LABELS
+        )  # fmt: skip
+        encoded(out, f"electra_{seed}", model_class, config, shared.word_pieces(), seed)
+    # A discriminator, whose first head is left out.
+    n = config.hidden_size
+    head = {
+        "dense.weight": torch.randn(n, n), "dense.bias": torch.randn(n), "dense_prediction.weight": torch.randn(1, n),
+        "dense_prediction.bias": torch.randn(1),
+    }  # fmt: skip
+    shared.stored_as(
+        out, "electra_published_0", "electra_3", rename=lambda name: "electra." + name.removeprefix("electra."),
+        more={f"discriminator_predictions.{name}": tensor for name, tensor in head.items()},
+        config={"architectures": ["ElectraForPreTraining"]},
+    )  # fmt: skip
+    shutil.copy(out / "electra_3.gradients.safetensors", out / "electra_published_0.gradients.safetensors")
+
+
+def mpnet(out):
+    from transformers import MPNetConfig, MPNetForMaskedLM, MPNetForSequenceClassification, MPNetForTokenClassification
+    from transformers import MPNetModel
+
+    classes = (MPNetForMaskedLM, MPNetForSequenceClassification, MPNetForTokenClassification, MPNetModel)
+    for seed, model_class in enumerate(classes):
+        config = MPNetConfig(
+            **shared.encoder_shape(random.Random(f"mpnet {seed}")) | ({"hidden_act": "gelu"} if seed == 0 else {}),
+            vocab_size=300, max_position_embeddings=20 + 7 * seed, **shared.LABELS,
+        )  # fmt: skip
+        encoded(out, f"mpnet_{seed}", model_class, config, shared.roberta_tokenizer(), seed)
+
+
+def with_last_states(out, name):
+    """Puts the states behind the last norm in the place of those before it, which transformers 4 gives."""
+    from transformers import AutoModel
+
+    path = out / f"{name}.safetensors"
+    tensors = load_file(path)
+    model = AutoModel.from_pretrained(out / name, dtype=torch.float32, attn_implementation="eager").eval()
+    with torch.no_grad():
+        mask = shared.visible(tensors["lengths"], tensors["ids"].shape[1])
+        tensors["hidden"] = model(input_ids=tensors["ids"], attention_mask=mask).last_hidden_state
+    save_file({key: contiguous(value) for key, value in tensors.items()}, path)
+
+
+def modernbert(out):
+    from transformers import ModernBertConfig, ModernBertForMaskedLM, ModernBertForSequenceClassification
+    from transformers import ModernBertModel
+
+    classes = (
+        ModernBertForMaskedLM, ModernBertForSequenceClassification, ModernBertForSequenceClassification, ModernBertModel
+    )  # fmt: skip
+    for seed, model_class in enumerate(classes):
+        sizes = shared.encoder_shape(random.Random(f"modernbert {seed}"))
+        del sizes["hidden_act"]
+        config = ModernBertConfig(
+            **sizes | {"num_hidden_layers": 4}, vocab_size=200, max_position_embeddings=32, pad_token_id=0,
+            bos_token_id=2, eos_token_id=3, cls_token_id=2, sep_token_id=3, local_attention=[4, 6, 4, 8][seed],
+            global_attn_every_n_layers=[3, 2, 1, 3][seed], global_rope_theta=5e3, local_rope_theta=1e2,
+            norm_bias=seed == 1, attention_bias=seed == 1, mlp_bias=seed == 1, classifier_bias=seed == 1,
+            decoder_bias=True, classifier_pooling=["cls", "cls", "mean", "cls"][seed], reference_compile=False,
+            **shared.LABELS,
+        )  # fmt: skip
+        name = f"modernbert_{seed}"
+        encoded(out, name, model_class, config, shared.word_pieces(), seed)
+        with_last_states(out, name)
+
+
+CASES = [xlm_roberta, mt5, mbart, m2m_100, albert, electra, mpnet, modernbert]
