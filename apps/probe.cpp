@@ -28,8 +28,6 @@
 #include "io/config/config_file.h"
 #include "io/json_document.h"
 #include "io/temporary_directory.h"
-#include "models/config/layer_types.h"
-#include "models/mixers/mixers.h"
 #include "pages/probe/probe_page.h"
 #include "tasks/problem.h"
 #include "training/stop_signals.h"
@@ -46,16 +44,15 @@ struct ProbeArguments {
   bool no_costs = false, json = false;
 };
 
-/// The keys that a part may be given for.
+/// One type of each part.
 struct PartKeys {
-  Selection attention = Selection("full"), norm = Selection("layer_norm"), activation = Selection("gelu"),
-            position = Selection("none");
+  std::array<Selection, config_names(ProbedPart()).size()> selections;
 };
 void describe(ConfigVisitor& v, PartKeys& keys) {
-  v.selection("attention", keys.attention, mixer_types(), "The mixer.");
-  v.selection("norm", keys.norm, norm_types(), "The norm.");
-  v.selection("activation", keys.activation, activation_types(), "The activation.");
-  v.selection("position", keys.position, position_types(), "The positions.");
+  for (size_t i = 0; i < keys.selections.size(); ++i) {
+    const auto part = static_cast<ProbedPart>(i);
+    v.selection(name_of(part), keys.selections[i], types_of(part), "What is probed.");
+  }
 }
 
 struct NamedPart {
@@ -74,8 +71,7 @@ NamedPart named_part(const std::string& text) {
   PartKeys keys;
   ConfigFile::parse_made("", "zoo probe", {text}).read(keys);
   const auto part = static_cast<ProbedPart>(found - names.begin());
-  const std::array selections{keys.attention, keys.norm, keys.activation, keys.position};
-  return {.part = part, .selection = selections.at(static_cast<size_t>(part))};
+  return {.part = part, .selection = keys.selections.at(static_cast<size_t>(part))};
 }
 
 /// Trains the configuration with the part in its model.

@@ -298,31 +298,32 @@ std::optional<std::string> why_not(const ModelConfig& config, Architecture role)
   return std::nullopt;
 }
 
-std::string doc_of(ProbedPart part, const Selection& selection) {
+}  // namespace
+
+const TypeList& types_of(ProbedPart part) {
   switch (part) {
     case ProbedPart::attention:
-      return mixer_types().at(selection).doc;
+      return mixer_types();
     case ProbedPart::norm:
-      return norm_types().at(selection).doc;
+      return norm_types();
     case ProbedPart::activation:
-      return activation_types().at(selection).doc;
+      return activation_types();
     case ProbedPart::position:
-      return position_types().at(selection).doc;
+      return position_types();
   }
-  return "";
+  throw UsageError("there is no such part");
 }
-
-}  // namespace
 
 bool PartCard::all_hold() const {
   return std::ranges::none_of(checks, [](const auto& check) { return check.holds == Holds::no; });
 }
 
 PartCard probe(ProbedPart part, const Selection& selection, const ProbeOptions& options) {
+  const auto types = types_of(part).infos();
   PartCard card{.part = part,
                 .name = selection.type,
                 .type = to_text(selection),
-                .doc = doc_of(part, selection),
+                .doc = (*std::ranges::find(types, selection.type, &TypeInfo::name))->doc,
                 .checks = {},
                 .refused = {},
                 .curves = {},

@@ -21,6 +21,9 @@ constexpr auto config_names(ProbedPart) {
   return std::to_array<std::string_view>({"attention", "norm", "activation", "position"});
 }
 
+/// The types of a part.
+const TypeList& types_of(ProbedPart part);
+
 /// Whether something that every part should do holds.
 ///   yes, no   it was tried
 ///   none      the part has no such thing, or the number is a fact and no test

@@ -258,6 +258,14 @@ torch::Tensor ExpertsImpl::forward(const torch::Tensor& x, const torch::Tensor& 
   return y + (shared_gate ? shared_gate(x).sigmoid() * of_all : of_all);
 }
 
+std::vector<std::shared_ptr<ExpertsImpl>> experts_of(const torch::nn::Module& model) {
+  std::vector<std::shared_ptr<ExpertsImpl>> result;
+  for (const auto& module : model.modules()) {
+    if (auto experts = std::dynamic_pointer_cast<ExpertsImpl>(module)) result.push_back(std::move(experts));
+  }
+  return result;
+}
+
 int64_t ExpertsImpl::idle_parameters() const {
   int64_t n = 0;
   for (const auto& map : {gate, up, down}) {

@@ -9,6 +9,7 @@
 // experts may choose the tokens instead (Zhou et al. 2022).
 
 #include <array>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -36,7 +37,7 @@ constexpr auto config_names(Router) {
 enum class GroupScore { max, top_two };
 constexpr auto config_names(GroupScore) { return std::to_array<std::string_view>({"max", "top_two"}); }
 
-/// Who chooses.
+/// Whether tokens choose their experts, or experts their tokens.
 ///   tokens   each token its k best experts
 ///   experts  each expert the k·T/E tokens of a row, rounded up, that suit it best (Zhou et al. 2022). What a
 ///            token gets depends on the other tokens of its row: for encoders alone
@@ -120,7 +121,7 @@ class ExpertsImpl : public Cloneable<ExpertsImpl> {
   /// Begins a step: the tokens of earlier passes in training no longer count. Several threads may be in
   /// forward(), but none may be during this call and the next two.
   void begin_step();
-  /// Of the passes in training since then; nothing if there were none.
+  /// How the passes in training since then divided their tokens; nothing if there were none.
   std::optional<ExpertLoad> load_of_step() const;
   /// The tokens (E) int64 on the CPU that each expert had in them; zeros if there were none.
   torch::Tensor counts() const;
@@ -170,6 +171,9 @@ class ExpertsImpl : public Cloneable<ExpertsImpl> {
   int64_t n_tokens_ = 0, n_dropped_ = 0;
 };
 TORCH_MODULE(Experts);
+
+/// Those of a model, in the order of its modules.
+std::vector<std::shared_ptr<ExpertsImpl>> experts_of(const torch::nn::Module& model);
 
 /// `n_tokens`: vectors that the layer reads, over all rows. Counts the experts that work.
 void count_experts(CostAccount& account, const std::string& name, const ExpertsOptions& options,

@@ -31,7 +31,7 @@ class ActivationFunction {
  public:
   virtual ~ActivationFunction() = default;
   virtual std::string_view name() const = 0;
-  /// Whether it is that of a gate.
+  /// Whether the network has a gate, to which the function belongs.
   virtual bool is_gated() const { return false; }
   /// The non-linearity itself; for a gated activation, that of its gate. x: any shape.
   virtual torch::Tensor operator()(const torch::Tensor& x) const = 0;

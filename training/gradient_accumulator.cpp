@@ -39,9 +39,7 @@ GradientAccumulator::GradientAccumulator(std::shared_ptr<Model> model,
                                          const GradientOptions& options)
     : model_(std::move(model)), objective_(std::move(objective)), options_(options) {
   TORCH_CHECK(model_ && objective_, "gradients need a model and an objective");
-  for (const auto& module : model_->modules()) {
-    if (auto experts = std::dynamic_pointer_cast<ExpertsImpl>(module)) experts_.push_back(std::move(experts));
-  }
+  experts_ = experts_of(*model_);
   for (const auto& parameter : model_->parameters()) {
     if (!parameter.requires_grad()) continue;
     parameters_.push_back(parameter);
@@ -104,7 +102,10 @@ torch::Tensor GradientAccumulator::try_to_differentiate(const BatchSequence& bat
   int64_t n_targets = 0;
   for (size_t i = 0; i < batches.size(); ++i) n_targets += objective_->n_targets(batches[i]);
   const double weight = scale / static_cast<double>(std::max<int64_t>(n_targets, 1));
-  for (const auto& experts : experts_) experts->weigh_losses(weight);
+  for (const auto& experts : experts_) {
+    experts->begin_step();
+    experts->weigh_losses(weight);
+  }
   torch::Tensor losses;  // one tensor for all: there may be a million
   int64_t first_row = 0;
   for (size_t i = 0; i < batches.size(); ++i) {

@@ -30,6 +30,7 @@ Learner::Learner(const Experiment& experiment, std::shared_ptr<Model> model,
         "training.batch_size: auto lets some rows of a batch through the model at a time, but batch norm is "
         "over "
         "all rows: give a number, or choose norm: group or frozen_batch");
+  experts_ = experts_of(*model_);
   freeze_parameters(*model_, config_.freeze);
   auto parameters = parameters_of(*model_);
   apply_groups(config_.parameter_groups, parameters);
@@ -68,8 +69,6 @@ void Learner::fit_into_memory(Task& task, MicroBatchOptions limits) {
 }
 
 Learner::Gradients Learner::differentiate(const BatchSequence& batches, double scale) {
-  for (const auto& module : model_->modules())
-    if (auto* const experts = dynamic_cast<ExpertsImpl*>(module.get())) experts->begin_step();
   const auto make = [&](const BatchSequence& rows) { return losses_and_norm(rows, scale); };
   const auto on_device = graph_ ? graph_->run(checked(batches), scale, make) : make(batches);
   const auto numbers = on_device.to(torch::kCPU, torch::kDouble);
@@ -96,9 +95,8 @@ torch::Tensor Learner::losses_and_norm(const BatchSequence& batches, double scal
 
 void Learner::step(double lr) {
   optimizer_->step(lr);
-  for (const auto& module : model_->modules()) {
-    auto* const experts = dynamic_cast<ExpertsImpl*>(module.get());
-    if (!experts || !experts->needs_counts()) continue;
+  for (const auto& experts : experts_) {
+    if (!experts->needs_counts()) continue;
     const auto counts = experts->counts();
     if (!processes_.is_alone()) processes_.all_reduce(counts).wait();
     experts->end_step(counts);

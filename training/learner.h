@@ -12,6 +12,7 @@
 
 #include "checkpoints/checkpoint.h"
 #include "checkpoints/weight_average.h"
+#include "layers/experts.h"
 #include "models/model.h"
 #include "models/precision.h"
 #include "optimizers/optimizer.h"
@@ -74,6 +75,7 @@ class Learner {
   torch::Device device_;
   Precision precision_;
   std::shared_ptr<Model> model_;
+  std::vector<std::shared_ptr<ExpertsImpl>> experts_;  // of the model
   std::optional<Shards> shards_;
   std::unique_ptr<GradientAccumulator> gradients_;
   std::unique_ptr<Optimizer> optimizer_;

@@ -20,9 +20,8 @@ std::string rate_text(double rate, std::string_view unit) {
 /// How even the work of the experts was in the last step, in the layer where it was least even.
 void add_loads(const Model& model, Metrics& row) {
   double n_layers = 0, entropy = 0;
-  for (const auto& module : model.modules()) {
-    auto* const experts = dynamic_cast<ExpertsImpl*>(module.get());
-    const auto load = experts ? experts->load_of_step() : std::nullopt;
+  for (const auto& experts : experts_of(model)) {
+    const auto load = experts->load_of_step();
     if (!load) continue;
     row["experts_busiest"] = std::max(row["experts_busiest"], load->busiest);
     if (load->dropped > 0) row["experts_dropped"] = std::max(row["experts_dropped"], load->dropped);

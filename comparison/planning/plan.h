@@ -44,7 +44,7 @@ struct PlannedVariant {
   ModelCost cost = {};                  // at data.sequence_length
   /// For the first seed. Absent for a budget of seconds, and without a checkpoint.
   std::optional<Consumption> planned = {};
-  /// See Variant. Then everything else but the names is that of the row `of`, and so are the runs.
+  /// See Variant. Such a row has the runs of the row `of`, and everything else of it but the names.
   std::optional<AblationConfig> ablation = {};
   std::string slug_of_runs = {};  // of the row that is trained
 

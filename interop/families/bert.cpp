@@ -43,8 +43,6 @@ void add_bert_maps(const std::string& ours, const std::string& theirs, const std
 
 namespace {
 
-bool has_lm_head(const Experiment& experiment) { return experiment.task.type == "masked_language_modeling"; }
-
 bool labels_tokens(const Experiment& experiment) { return experiment.task.type == "token_classification"; }
 
 /// The values of keys that a config.json may lack.
@@ -119,9 +117,7 @@ void read_roberta(ForeignConfig& from, Experiment& to) {
   read_bert_like(from, {}, to);
   to.model.position_offset = kRobertaOffset;
   to.model.max_positions = from.integer("max_position_embeddings", 512) - kRobertaOffset;
-  // The head of masked language modelling has GELU, whatever the layers have.
-  if (to.task.type == "masked_language_modeling" && to.model.activation != Activation::gelu)
-    from.fail("hidden_act", "only gelu is supported with a head for masked tokens");
+  require_gelu_to_fill_masks(from, to);
   if (from.json().contains("pad_token_id")) from.require("pad_token_id", kRobertaOffset - 1);
 }
 
@@ -165,7 +161,7 @@ TensorRules body_rules(const Experiment& experiment, const std::string& body) {
 
 TensorRules bert_rules(const Experiment& experiment) {
   auto rules = body_rules(experiment, "bert.");
-  if (has_lm_head(experiment)) {
+  if (fills_masks(experiment)) {
     rules.module("head.transform", "cls.predictions.transform.dense");
     rules.module("head.norm", "cls.predictions.transform.LayerNorm");
     rules.tensor("head.output.bias", "cls.predictions.bias");
@@ -187,7 +183,7 @@ TensorRules bert_rules(const Experiment& experiment) {
 }
 
 TensorRules big_bird_rules(const Experiment& experiment) {
-  if (has_lm_head(experiment) || labels_tokens(experiment)) return bert_rules(experiment);
+  if (fills_masks(experiment) || labels_tokens(experiment)) return bert_rules(experiment);
   auto rules = body_rules(experiment, "bert.");
   const bool has_classifier = experiment.task.type == "text_classification";
   rules.module("head.pooler", has_classifier ? "classifier.dense" : "bert.pooler");
@@ -200,7 +196,7 @@ TensorRules big_bird_rules(const Experiment& experiment) {
 }  // namespace
 
 void add_roberta_head(const Experiment& experiment, const std::string& body, TensorRules& rules) {
-  if (has_lm_head(experiment)) {
+  if (fills_masks(experiment)) {
     rules.module("head.transform", "lm_head.dense");
     rules.module("head.norm", "lm_head.layer_norm");
     rules.tensor("head.output.bias", "lm_head.bias");

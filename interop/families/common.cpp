@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "models/mixers/window.h"
+#include "tasks/experiment.h"
 
 namespace zoo {
 namespace {
@@ -210,6 +211,17 @@ void read_scaling(ForeignConfig& scaling, std::optional<int64_t> original, const
 
 }  // namespace
 
+bool fills_masks(const Experiment& experiment) { return experiment.task.type == "masked_language_modeling"; }
+
+void require_gelu_to_fill_masks(const ForeignConfig& from, const Experiment& to) {
+  if (fills_masks(to) && to.model.activation != Activation::gelu)
+    from.fail("hidden_act", "only gelu is supported with a head for masked tokens");
+}
+
+nlohmann::json or_null(const std::optional<double>& value) {
+  return value ? nlohmann::json(*value) : nlohmann::json(nullptr);
+}
+
 void read_rotary(ForeignConfig& from, const RotaryDefaults& defaults, ModelConfig& to) {
   to.position = Position::rotary;
   to.rotary.theta = from.number(defaults.theta_key, defaults.theta);
@@ -331,6 +343,14 @@ void add_stacked_attention(const ModelConfig& model, const std::string& ours, co
   }
   rules.grouped({ours + "qkv"}, theirs, groups);
   rules.grouped({ours + "q", ours + "k", ours + "v"}, theirs, groups);
+}
+
+void add_decoder_heads(const Experiment& experiment, const std::string& output, const std::string& table,
+                       TensorRules& rules) {
+  rules.module("head.output", output);
+  rules.module("head.classifier", "score");
+  if (experiment.model.tie_embeddings) rules.tied(output + ".weight", table + ".weight");
+  if (experiment.task.type != "language_modeling") rules.ignore(output + ".weight");
 }
 
 void add_stacked_gate(const std::string& ours, const std::string& theirs, TensorRules& rules) {

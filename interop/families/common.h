@@ -16,6 +16,8 @@
 
 namespace zoo {
 
+struct Experiment;
+
 /// Accounts for keys of every config.json that do not change what a model computes. Throws CheckpointError
 /// for those that need a program of the author's, or arithmetic that is not here.
 void ignore_common_keys(ForeignConfig& config);
@@ -28,6 +30,14 @@ Activation read_activation(ForeignConfig& from, std::string_view key, const std:
 Activation read_gated_activation(ForeignConfig& from, std::string_view key, const std::string& default_name);
 /// The name that transformers has for an activation, or for the one of a gate.
 std::string foreign_name(const KindSelection<Activation>& activation);
+
+/// Whether the model predicts masked tokens.
+bool fills_masks(const Experiment& experiment);
+/// Fails if such a model has layers with another activation than GELU, which the head always has.
+void require_gelu_to_fill_masks(const ForeignConfig& from, const Experiment& to);
+
+/// The number, or null.
+nlohmann::json or_null(const std::optional<double>& value);
 
 /// What a family's files say of rotary positions.
 struct RotaryDefaults {
@@ -68,6 +78,9 @@ double reciprocal_of(double x);
 /// groups, each with its queries, keys and values; 1: all queries, then all keys, then all values.
 void add_stacked_attention(const ModelConfig& model, const std::string& ours, const std::string& theirs,
                            int64_t n_groups, TensorRules& rules);
+/// The output and the classifier "score" of a decoder. `table`: the module of its tokens' vectors.
+void add_decoder_heads(const Experiment& experiment, const std::string& output, const std::string& table,
+                       TensorRules& rules);
 /// Gate and up projections that are one module there, two or one here.
 void add_stacked_gate(const std::string& ours, const std::string& theirs, TensorRules& rules);
 

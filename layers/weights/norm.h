@@ -52,8 +52,8 @@ class NormFormula {
   virtual std::vector<OwnWeight> own_weights(int64_t /*size*/) const { return {}; }
   /// (…, D) → (…, D)
   virtual torch::Tensor operator()(const torch::Tensor& x, const NormWeights& weights, double eps) const = 0;
-  /// What x, or x - μ, is divided by, (…, 1): a logit can then be divided among the parts of x
-  /// (analysis/causes/contributions.h). Default, undefined: the formula is another one.
+  /// The number (…, 1) that x, or x - μ, is divided by. With it a logit can be divided among the parts of x
+  /// (analysis/causes/contributions.h). Default: undefined, because the formula is no division.
   virtual torch::Tensor divisor(const torch::Tensor& /*x*/, double /*eps*/) const { return {}; }
 };
 

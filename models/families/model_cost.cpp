@@ -46,10 +46,7 @@ void add_parameters(std::vector<LayerCost>& layers, const Model& model) {
 
 int64_t idle_parameters(const Model& model) {
   int64_t n = 0;
-  for (const auto& module : model.modules()) {
-    if (const auto* const experts = dynamic_cast<const ExpertsImpl*>(module.get()))
-      n += experts->idle_parameters();
-  }
+  for (const auto& experts : experts_of(model)) n += experts->idle_parameters();
   return n;
 }
 

@@ -103,7 +103,7 @@ TEST_F(HubDirectories, WithoutATokenizerDoWhatNeedsNoText) {
   EXPECT_THAT(run("generate hub --prompt-ids 5,9 --device cpu", 2), HasSubstr("--json"));
 }
 
-// What training alone needs to know of experts is no part of a published model.
+// A published model has no part that training alone needs.
 TEST_F(HubDirectories, HaveExpertsWithoutTheLoadsOfTraining) {
   run("train tiny.yaml --device cpu --out mixture --set model.position=rotary --set model.activation=swiglu "
       "--set model.norm=rms_norm --set model.bias=false --set model.tie_embeddings=false "

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
-from chromium import check, check_pages  # noqa: E402
+from chromium import check, check_pages, check_widths  # noqa: E402
 
 CELLS = "[...document.querySelectorAll('table.grid')].map(t => [...t.tBodies[0].rows].map(r => [...r.cells].slice(1).map(c => {})))"
 FOCUSED = "[document.activeElement.closest('tr')?.rowIndex, document.activeElement.cellIndex]"
@@ -68,18 +68,6 @@ def check_bars(page, data):
             check(abs(width / widest - abs(item["value"]) / most) < 0.02, f"a bar of {width} pixels for {item['value']}")
 
 
-def check_sizes(page, path):
-    for width, height, media in ((390, 844, ""), (1400, 1000, ""), (717, 1000, "print")):
-        page.open(path, width=width, height=height, media="dark" if media else "light")
-        if media:
-            page.send("Emulation.setEmulatedMedia", media=media)
-            page.run("dispatchEvent(new Event('beforeprint'))")
-        check(page.run("document.documentElement.scrollWidth") <= width, f"the page is wider than {width} pixels {media}")
-        if media:
-            page.send("Page.printToPDF")
-            page.send("Emulation.setEmulatedMedia", media="")
-
-
 def check_page(page, path):
     page.open(path)
     data = json.loads(page.run("document.getElementById('data').textContent"))
@@ -88,7 +76,7 @@ def check_page(page, path):
     check_cells(page, data)
     check_keys(page, data)
     check_bars(page, data)
-    check_sizes(page, path)
+    check_widths(page, path)
     page.open(path, media="dark")
     check(page.run("getComputedStyle(document.body).backgroundColor") == "rgb(15, 17, 21)", "there is no dark page")
     check_cells(page, data)

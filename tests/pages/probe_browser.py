@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
-from chromium import check, check_pages  # noqa: E402
+from chromium import check, check_pages, check_widths  # noqa: E402
 
 TABLES = "[...document.querySelectorAll('.card table')].map(t => [...t.tBodies[0].rows].map(r => [...r.cells].map(c => c.textContent)))"
 RESULTS = {True: "holds", False: "fails", None: "fact"}
@@ -29,13 +29,7 @@ def check_page(page, path):
     check(checks == expected, f"{checks} instead of {expected}")
     check(costs == [["attention", "64 to 128", "20.00 ms", "n^1.50 (1.50 to 1.50)", "2.0 MB", "n^1.50 (1.50 to 1.50)"]], f"{costs}")
     check(scores == [["recall", "accuracy", "75.0 %", "400"]], f"{scores}")
-    for width, height, media in ((390, 844, ""), (1400, 1000, ""), (717, 1000, "print")):
-        page.open(path, width=width, height=height, media="dark" if media else "light")
-        if media:
-            page.send("Emulation.setEmulatedMedia", media=media)
-        check(page.run("document.documentElement.scrollWidth") <= width, f"the page is wider than {width} pixels {media}")
-        if media:
-            page.send("Emulation.setEmulatedMedia", media="")
+    check_widths(page, path)
     page.open(path, media="dark")
     check(page.run("getComputedStyle(document.body).backgroundColor") == "rgb(15, 17, 21)", "there is no dark page")
     check(not page.problems, "; ".join(page.problems))

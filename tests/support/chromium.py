@@ -282,6 +282,19 @@ class Browser:
         self.settle()
 
 
+def check_widths(page, path):
+    """Nothing is wider than a phone, a window or paper."""
+    for width, height, media in ((390, 844, ""), (1400, 1000, ""), (717, 1000, "print")):
+        page.open(path, width=width, height=height, media="dark" if media else "light")
+        if media:
+            page.send("Emulation.setEmulatedMedia", media=media)
+            page.run("dispatchEvent(new Event('beforeprint'))")
+        check(page.run("document.documentElement.scrollWidth") <= width, f"the page is wider than {width} pixels {media}")
+        if media:
+            page.send("Page.printToPDF")
+            page.send("Emulation.setEmulatedMedia", media="")
+
+
 def check_pages(pages, check_page):
     """Calls check_page(page, path, ...) in a browser of its own for each tuple (path, ...) of `pages`. The exit code is 0,
     1 after a failure, which is printed, and SKIPPED without a Chromium, or 1 if ZOO_REQUIRE_REFERENCES is set."""

@@ -63,10 +63,7 @@ TensorRules bloom_rules(const Experiment& experiment) {
   rules.module(ours + "feed_forward.up", theirs + "mlp.dense_h_to_4h");
   rules.module(ours + "feed_forward.down", theirs + "mlp.dense_4h_to_h");
   rules.module("decoder.final_norm", "transformer.ln_f");
-  rules.module("head.output", "lm_head");
-  rules.module("head.classifier", "score");
-  if (model.tie_embeddings) rules.tied("lm_head.weight", "transformer.word_embeddings.weight");
-  if (experiment.task.type != "language_modeling") rules.ignore("lm_head.weight");
+  add_decoder_heads(experiment, "lm_head", "transformer.word_embeddings", rules);
   return rules;
 }
 
@@ -110,9 +107,6 @@ void read_mpt(ForeignConfig& from, Experiment& to) {
 
 void write_mpt(const Experiment& from, nlohmann::json& to) {
   const auto& model = from.model;
-  const auto or_null = [](const std::optional<double>& value) {
-    return value ? nlohmann::json(*value) : nlohmann::json(nullptr);
-  };
   to["d_model"] = model.d_model;
   to["n_layers"] = model.n_layers;
   to["n_heads"] = model.n_heads;
@@ -137,10 +131,7 @@ TensorRules mpt_rules(const Experiment& experiment) {
   rules.module(ours + "feed_forward.up", theirs + "ffn.up_proj");
   rules.module(ours + "feed_forward.down", theirs + "ffn.down_proj");
   rules.module("decoder.final_norm", "transformer.norm_f");
-  rules.module("head.output", "lm_head");
-  rules.module("head.classifier", "score");
-  if (model.tie_embeddings) rules.tied("lm_head.weight", "transformer.wte.weight");
-  if (experiment.task.type != "language_modeling") rules.ignore("lm_head.weight");
+  add_decoder_heads(experiment, "lm_head", "transformer.wte", rules);
   return rules;
 }
 

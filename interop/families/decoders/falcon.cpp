@@ -93,10 +93,7 @@ TensorRules falcon_rules(const Experiment& experiment) {
   rules.module(ours + "feed_forward.up", theirs + "mlp.dense_h_to_4h");
   rules.module(ours + "feed_forward.down", theirs + "mlp.dense_4h_to_h");
   rules.module("decoder.final_norm", "transformer.ln_f");
-  rules.module("head.output", "lm_head");
-  rules.module("head.classifier", "score");
-  if (model.tie_embeddings) rules.tied("lm_head.weight", "transformer.word_embeddings.weight");
-  if (experiment.task.type != "language_modeling") rules.ignore("lm_head.weight");
+  add_decoder_heads(experiment, "lm_head", "transformer.word_embeddings", rules);
   rules.ignore("transformer.h.*.self_attention.rotary_emb.inv_freq");
   return rules;
 }

@@ -62,9 +62,6 @@ void read_gemma3(ForeignConfig& from, Experiment& to) {
 void write_gemma(const Experiment& from, nlohmann::json& to) {
   write_llama_like(from, to);
   const auto& model = from.model;
-  const auto or_null = [](const std::optional<double>& value) {
-    return value ? nlohmann::json(*value) : nlohmann::json(nullptr);
-  };
   const double scale = model.attention_scale.value_or(1 / std::sqrt(static_cast<double>(model.head_width())));
   to["head_dim"] = model.head_width();
   to["hidden_activation"] =

@@ -70,10 +70,7 @@ TensorRules gpt2_rules(const Experiment& experiment) {
   TensorRules rules;
   rules.prefix("transformer.").layers(model.n_layers);
   add_gpt2_body(Move::transposed, rules);
-  rules.module("head.output", "lm_head");
-  rules.module("head.classifier", "score");
-  if (model.tie_embeddings) rules.tied("lm_head.weight", "transformer.wte.weight");
-  if (experiment.task.type != "language_modeling") rules.ignore("lm_head.weight");
+  add_decoder_heads(experiment, "lm_head", "transformer.wte", rules);
   // Tables of masks that older versions saved.
   rules.ignore("transformer.h.*.attn.bias").ignore("transformer.h.*.attn.masked_bias");
   return rules;

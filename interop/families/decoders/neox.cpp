@@ -70,11 +70,8 @@ TensorRules gpt_neox_rules(const Experiment& experiment) {
   rules.module(ours + "feed_forward.up", theirs + "mlp.dense_h_to_4h");
   rules.module(ours + "feed_forward.down", theirs + "mlp.dense_4h_to_h");
   rules.module("decoder.final_norm", "gpt_neox.final_layer_norm");
-  rules.module("head.output", "embed_out");
-  rules.module("head.classifier", "score");
+  add_decoder_heads(experiment, "embed_out", "gpt_neox.embed_in", rules);
   rules.live("embed_out.", "lm_head.");
-  if (model.tie_embeddings) rules.tied("embed_out.weight", "gpt_neox.embed_in.weight");
-  if (experiment.task.type != "language_modeling") rules.ignore("embed_out.weight");
   // Masks and angles that older versions saved.
   for (const std::string name : {"bias", "masked_bias", "rotary_emb.inv_freq"})
     rules.ignore("gpt_neox.layers.*.attention." + name);

@@ -74,10 +74,7 @@ TensorRules opt_rules(const Experiment& experiment) {
   rules.module(ours + "feed_forward.up", theirs + "fc1");
   rules.module(ours + "feed_forward.down", theirs + "fc2");
   rules.module("decoder.final_norm", "model.decoder.final_layer_norm");
-  rules.module("head.output", "lm_head");
-  rules.module("head.classifier", "score");
-  if (model.tie_embeddings) rules.tied("lm_head.weight", "model.decoder.embed_tokens.weight");
-  if (experiment.task.type != "language_modeling") rules.ignore("lm_head.weight");
+  add_decoder_heads(experiment, "lm_head", "model.decoder.embed_tokens", rules);
   return rules;
 }
 

@@ -11,8 +11,6 @@
 namespace zoo {
 namespace {
 
-bool fills_masks(const Experiment& experiment) { return experiment.task.type == "masked_language_modeling"; }
-
 bool classifies_texts(const Experiment& experiment) { return experiment.task.type == "text_classification"; }
 
 /// Sizes and tables; without the map that follows the tables.
@@ -125,13 +123,11 @@ void read_electra(ForeignConfig& from, Experiment& to) {
   model.activation = read_activation(from, "hidden_act", "gelu");
   if (const int64_t width = from.integer("embedding_size", 128); width != model.d_model)
     model.embedding_width = width;
-  // The head of the generator has GELU, whatever the layers have.
-  if (fills_masks(to) && model.activation != Activation::gelu)
-    from.fail("hidden_act", "only gelu is supported with a head for masked tokens");
+  require_gelu_to_fill_masks(from, to);
   // No ELECTRA but a classifier has a pooler, and its activation is always this one.
   model.pooler = classifies_texts(to);
   if (model.pooler) model.pooler_activation = PoolerActivation::gelu;
-  // Of a head that no class here has.
+  // These keys are for a head that no class here has.
   from.ignore({"classifier_dropout", "summary_activation", "summary_last_dropout", "summary_first_dropout",
                "summary_type", "summary_use_proj", "summary_proj_to_labels"});
 }

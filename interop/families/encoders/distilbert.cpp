@@ -61,7 +61,7 @@ TensorRules distilbert_rules(const Experiment& experiment) {
   rules.module(ours + "feed_forward.up", theirs + "ffn.lin1");
   rules.module(ours + "feed_forward.down", theirs + "ffn.lin2");
   rules.module(ours + "residual.feed_forward_norm", theirs + "output_layer_norm");
-  if (experiment.task.type == "masked_language_modeling") {
+  if (fills_masks(experiment)) {
     rules.module("head.transform", "vocab_transform");
     rules.module("head.norm", "vocab_layer_norm");
     rules.tensor("head.output.bias", "vocab_projector.bias");

@@ -74,7 +74,7 @@ void read_modernbert(ForeignConfig& from, Experiment& to) {
     model.pooler_activation = PoolerActivation::gelu;
     model.pooler_norm = true;
     if (pooling == "mean") model.text_vector = TextVector::mean;
-  } else if (to.task.type == "masked_language_modeling" && model.activation != Activation::geglu) {
+  } else if (fills_masks(to) && model.activation != Activation::geglu) {
     from.fail("hidden_activation", "only gelu is supported with a head for masked tokens");
   }
   read_positions(from, model);
@@ -128,7 +128,7 @@ TensorRules modernbert_rules(const Experiment& experiment) {
   rules.module(ours + "feed_forward.gate_up", theirs + "mlp.Wi");
   rules.module(ours + "feed_forward.down", theirs + "mlp.Wo");
   rules.module("encoder.final_norm", body + "final_norm");
-  if (experiment.task.type == "masked_language_modeling") {
+  if (fills_masks(experiment)) {
     rules.module("head.transform", "head.dense");
     rules.module("head.norm", "head.norm");
     rules.module("head.output", "decoder");

@@ -34,9 +34,7 @@ void read_mpnet(ForeignConfig& from, Experiment& to) {
   model.tie_embeddings = from.flag("tie_word_embeddings", true);
   model.output_bias = true;
   model.init_residual_scaling = false;
-  // The head of masked language modelling has GELU, whatever the layers have.
-  if (to.task.type == "masked_language_modeling" && model.activation != Activation::gelu)
-    from.fail("hidden_act", "only gelu is supported with a head for masked tokens");
+  require_gelu_to_fill_masks(from, to);
   if (from.json().contains("pad_token_id")) from.require("pad_token_id", kMpnetOffset - 1);
   from.ignore({"classifier_dropout"});
 }
