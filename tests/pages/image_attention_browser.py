@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
-from chromium import check, check_pages  # noqa: E402
+from chromium import at_widths, check, check_pages  # noqa: E402
 
 
 def row_of(packed, t):
@@ -215,19 +215,9 @@ def check_queries(page, data):
 
 def check_sizes(page, path):
     """Nothing is wider than a phone, a window or paper."""
-    for width, height, media in ((390, 844, ""), (1400, 1000, ""), (717, 1000, "print")):
-        page.open(path, width=width, height=height)
-        if media:
-            page.run("document.getElementById('numbers').open = true")
-            page.send("Emulation.setEmulatedMedia", media=media)
-            page.run("dispatchEvent(new Event('beforeprint'))")
-            page.settle()
-        check(page.run("document.documentElement.scrollWidth") <= width, f"the page is wider than {width} pixels {media}")
+    for width, media in at_widths(page, path, before_print="document.getElementById('numbers').open = true"):
         stage = page.run("document.getElementById('stage').getBoundingClientRect().right")
         check(0 < stage <= width, f"the picture ends at {stage} of {width} pixels {media}")
-        if media:
-            page.send("Page.printToPDF")
-            page.send("Emulation.setEmulatedMedia", media="")
 
 
 def check_page(page, path):

@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
-from chromium import check, check_pages  # noqa: E402
+from chromium import at_widths, check, check_pages  # noqa: E402
 
 READOUT = "document.querySelector('.readout').textContent"
 CHOSEN = "[...document.querySelectorAll('.letter.on')].map(node => Number(node.id.slice(8)))"
@@ -183,18 +183,10 @@ def check_numbers(page, data):
 
 def check_sizes(page, path):
     """Nothing is wider than a phone, a window or paper, and paper has a picture in light colours."""
-    for width, height, media in ((390, 844, ""), (1400, 1000, ""), (717, 1000, "print")):
-        page.open(path, width=width, height=height, media="dark" if media else "light")
-        if media:
-            page.send("Emulation.setEmulatedMedia", media=media)
-            page.run("dispatchEvent(new Event('beforeprint'))")
+    for width, media in at_widths(page, path):
         check(picture(page)["drawn"] > 20, f"nothing is drawn at {width} pixels {media}")
-        check(page.run("document.documentElement.scrollWidth") <= width, f"the page is wider than {width} pixels {media}")
         right = page.run("Math.max(...[...document.querySelectorAll('canvas')].map(node => node.getBoundingClientRect().right))")
         check(0 < right <= width, f"a picture ends at {right} of {width} pixels {media}")
-        if media:
-            page.send("Page.printToPDF")
-            page.send("Emulation.setEmulatedMedia", media="")
 
 
 def check_page(page, path):

@@ -282,17 +282,27 @@ class Browser:
         self.settle()
 
 
-def check_widths(page, path):
-    """Nothing is wider than a phone, a window or paper."""
+def at_widths(page, path, before_print=""):
+    """Opens the page as wide as a phone, a window and paper, checks that nothing is wider, and yields (width, media) each time.
+    Paper follows a dark page. `before_print`: a program that runs before the page is laid out for paper."""
     for width, height, media in ((390, 844, ""), (1400, 1000, ""), (717, 1000, "print")):
         page.open(path, width=width, height=height, media="dark" if media else "light")
         if media:
+            page.run(before_print)
             page.send("Emulation.setEmulatedMedia", media=media)
             page.run("dispatchEvent(new Event('beforeprint'))")
+            page.settle()
         check(page.run("document.documentElement.scrollWidth") <= width, f"the page is wider than {width} pixels {media}")
+        yield width, media
         if media:
             page.send("Page.printToPDF")
             page.send("Emulation.setEmulatedMedia", media="")
+
+
+def check_widths(page, path):
+    """Nothing is wider than a phone, a window or paper."""
+    for _ in at_widths(page, path):
+        pass
 
 
 def check_pages(pages, check_page):
