@@ -350,7 +350,9 @@ void add_decoder_heads(const Experiment& experiment, const std::string& output, 
   rules.module("head.output", output);
   rules.module("head.classifier", "score");
   if (experiment.model.tie_embeddings) rules.tied(output + ".weight", table + ".weight");
-  if (experiment.task.type != "language_modeling") rules.ignore(output + ".weight");
+  if (experiment.task.type == "language_modeling") return;
+  rules.ignore(output + ".weight");
+  if (experiment.model.output_bias) rules.ignore(output + ".bias");
 }
 
 void add_stacked_gate(const std::string& ours, const std::string& theirs, TensorRules& rules) {

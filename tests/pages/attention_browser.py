@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
-from chromium import check, check_pages  # noqa: E402
+from chromium import check, check_arguments  # noqa: E402
 
 NUMBERS = {"Entropy": "entropy", "Distance": "distance", "First": "first", "Previous": "previous", "Itself": "itself",
            "Off the diagonal": "alignment_error"}
@@ -392,15 +392,7 @@ def check_page(page, path):
     page.settle()
     top = page.run("document.getElementById('detail').getBoundingClientRect().top")
     check(-1 <= top < 844, f"on a phone the map that was opened is out of sight, at {top}")
-    check(not page.problems, "; ".join(page.problems))
-
-
-def main(paths):
-    if not paths:
-        print(__doc__, file=sys.stderr)
-        return 2
-    return check_pages([(path,) for path in paths], check_page)
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(check_arguments(check_page, __doc__))

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
-from chromium import check, check_pages, check_widths  # noqa: E402
+from chromium import check, check_arguments, check_dark, check_widths  # noqa: E402
 
 CELLS = "[...document.querySelectorAll('table.grid')].map(t => [...t.tBodies[0].rows].map(r => [...r.cells].slice(1).map(c => {})))"
 FOCUSED = "[document.activeElement.closest('tr')?.rowIndex, document.activeElement.cellIndex]"
@@ -77,18 +77,9 @@ def check_page(page, path):
     check_keys(page, data)
     check_bars(page, data)
     check_widths(page, path)
-    page.open(path, media="dark")
-    check(page.run("getComputedStyle(document.body).backgroundColor") == "rgb(15, 17, 21)", "there is no dark page")
+    check_dark(page, path)
     check_cells(page, data)
-    check(not page.problems, "; ".join(page.problems))
-
-
-def main(paths):
-    if not paths:
-        print(__doc__, file=sys.stderr)
-        return 2
-    return check_pages([(path,) for path in paths], check_page)
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(check_arguments(check_page, __doc__))

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
-from chromium import check, check_pages, check_widths  # noqa: E402
+from chromium import check, check_arguments, check_dark, check_widths  # noqa: E402
 
 TABLES = "[...document.querySelectorAll('.card table')].map(t => [...t.tBodies[0].rows].map(r => [...r.cells].map(c => c.textContent)))"
 RESULTS = {True: "holds", False: "fails", None: "fact"}
@@ -30,17 +30,8 @@ def check_page(page, path):
     check(costs == [["attention", "64 to 128", "20.00 ms", "n^1.50 (1.50 to 1.50)", "2.0 MB", "n^1.50 (1.50 to 1.50)"]], f"{costs}")
     check(scores == [["recall", "accuracy", "75.0 %", "400"]], f"{scores}")
     check_widths(page, path)
-    page.open(path, media="dark")
-    check(page.run("getComputedStyle(document.body).backgroundColor") == "rgb(15, 17, 21)", "there is no dark page")
-    check(not page.problems, "; ".join(page.problems))
-
-
-def main(paths):
-    if not paths:
-        print(__doc__, file=sys.stderr)
-        return 2
-    return check_pages([(path,) for path in paths], check_page)
+    check_dark(page, path)
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(check_arguments(check_page, __doc__))

@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
-from chromium import at_widths, check, check_pages  # noqa: E402
+from chromium import at_widths, check, check_arguments, check_dark  # noqa: E402
 
 READOUT = "document.querySelector('.readout').textContent"
 CHOSEN = "[...document.querySelectorAll('.letter.on')].map(node => Number(node.id.slice(8)))"
@@ -198,17 +198,8 @@ def check_page(page, path):
     check_maps(page, data)
     check_numbers(page, data)
     check_sizes(page, path)
-    page.open(path, media="dark")
-    check(page.run("getComputedStyle(document.body).backgroundColor") == "rgb(15, 17, 21)", "there is no dark page")
-    check(not page.problems, "; ".join(page.problems))
-
-
-def main(paths):
-    if not paths:
-        print(__doc__, file=sys.stderr)
-        return 2
-    return check_pages([(path,) for path in paths], check_page)
+    check_dark(page, path)
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(check_arguments(check_page, __doc__))

@@ -6,6 +6,7 @@ import os
 import select
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -305,9 +306,16 @@ def check_widths(page, path):
         pass
 
 
+def check_dark(page, path):
+    """There is a dark page for those who want one."""
+    page.open(path, media="dark")
+    check(page.run("getComputedStyle(document.body).backgroundColor") == "rgb(15, 17, 21)", "there is no dark page")
+
+
 def check_pages(pages, check_page):
-    """Calls check_page(page, path, ...) in a browser of its own for each tuple (path, ...) of `pages`. The exit code is 0,
-    1 after a failure, which is printed, and SKIPPED without a Chromium, or 1 if ZOO_REQUIRE_REFERENCES is set."""
+    """Calls check_page(page, path, ...) in a browser of its own for each tuple (path, ...) of `pages`, and checks that the page
+    logged no error and requested nothing. The exit code is 0, 1 after a failure, which is printed, and SKIPPED without a
+    Chromium, or 1 if ZOO_REQUIRE_REFERENCES is set."""
     program = find_chromium()
     if not program:
         print("no chromium, chromium-browser or google-chrome on PATH: scripts/setup.sh --tests installs one")
@@ -316,8 +324,18 @@ def check_pages(pages, check_page):
         try:
             with Browser(program) as page:
                 check_page(page, path, *arguments)
+                check(not page.problems, "; ".join(dict.fromkeys(page.problems)))
         except Failure as failure:
             print(f"{path}: {failure}")
             return 1
         print(f"{path}: as it should be")
     return 0
+
+
+def check_arguments(check_page, usage):
+    """The exit code of a program whose arguments are the pages to check: that of check_pages, or 2 without any."""
+    paths = sys.argv[1:]
+    if not paths:
+        print(usage, file=sys.stderr)
+        return 2
+    return check_pages([(path,) for path in paths], check_page)

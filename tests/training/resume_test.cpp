@@ -48,6 +48,18 @@ void expect_same_run(const fs::path& run, const fs::path& expected) {
   EXPECT_EQ(fs::read_symlink(run / "checkpoints/last"), fs::read_symlink(expected / "checkpoints/last"));
 }
 
+/// Trains the experiment to its end and stops at these steps on the way.
+auto train_with_stops(const Experiment& experiment, const fs::path& run, const std::vector<int64_t>& steps) {
+  auto options = resuming(run);
+  int64_t done = 0;
+  for (const int64_t at : steps) {
+    options.should_stop = [&] { return done++ == at; };  // asked before the first step, and after each
+    EXPECT_EQ(train(experiment, options).step, at);
+    done = at;
+  }
+  return train(experiment, resuming(run));
+}
+
 class Resume : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(Resume, KilledAtAnyStepIsAsNeverKilled) {
@@ -124,14 +136,8 @@ TEST(ResumeWithAverages, IsAsNeverStopped) {
     const auto whole = train(experiment, options);
     EXPECT_THAT(message, ::testing::StartsWith("mean of the weights at steps 20, 16, 12, 8: "));
 
-    int64_t done = 0;
-    for (const int64_t at : {1, 9, 10, 11, 17}) {  // between checkpoints: each stop leaves one more
-      options = resuming(world.path("run"));
-      options.should_stop = [&] { return done++ == at; };  // asked before the first step, and after each
-      EXPECT_EQ(train(experiment, options).step, at);
-      done = at;
-    }
-    const auto resumed = train(experiment, resuming(world.path("run")));
+    // Between checkpoints each stop leaves one more.
+    const auto resumed = train_with_stops(experiment, world.path("run"), {1, 9, 10, 11, 17});
     EXPECT_EQ(resumed.step, 20);
     EXPECT_EQ(resumed.best_score, whole.best_score);
     expect_same_run(world.path("run"), world.path("whole"));
@@ -148,14 +154,7 @@ TEST(ResumeWithRunningMeans, IsAsNeverStopped) {
   experiment.model.architecture = Selection(
       "resnet", ResnetConfig{.depth = ResnetDepth::layers_18, .width = 4, .stem_stride = StemStride::one});
   train(experiment, {.run_dir = world.path("whole")});
-  auto options = resuming(world.path("run"));
-  int64_t done = 0;
-  for (const int64_t at : {3, 14}) {
-    options.should_stop = [&] { return done++ == at; };
-    EXPECT_EQ(train(experiment, options).step, at);
-    done = at;
-  }
-  train(experiment, resuming(world.path("run")));
+  train_with_stops(experiment, world.path("run"), {3, 14});
   expect_same_run(world.path("run"), world.path("whole"));
 }
 
@@ -170,14 +169,7 @@ TEST(ResumeWithExperts, IsAsNeverStopped) {
         world.experiment("language_modeling", {"model.experts=" + experts, "training.ema_decay=0.8"});
     train(experiment, {.run_dir = world.path("whole"), .existing = ExistingRun::replace});
     std::filesystem::remove_all(world.path("run"));
-    auto options = resuming(world.path("run"));
-    int64_t done = 0;
-    for (const int64_t at : {3, 14}) {
-      options.should_stop = [&] { return done++ == at; };
-      EXPECT_EQ(train(experiment, options).step, at);
-      done = at;
-    }
-    train(experiment, resuming(world.path("run")));
+    train_with_stops(experiment, world.path("run"), {3, 14});
     expect_same_run(world.path("run"), world.path("whole"));
   }
 }

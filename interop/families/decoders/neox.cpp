@@ -138,10 +138,7 @@ TensorRules gptj_rules(const Experiment& experiment) {
   rules.module(ours + "feed_forward.up", theirs + "mlp.fc_in");
   rules.module(ours + "feed_forward.down", theirs + "mlp.fc_out");
   rules.module("decoder.final_norm", "transformer.ln_f");
-  rules.module("head.output", "lm_head");
-  rules.module("head.classifier", "score");
-  if (model.tie_embeddings) rules.tied("lm_head.weight", "transformer.wte.weight");
-  if (experiment.task.type != "language_modeling") rules.ignore("lm_head.*");
+  add_decoder_heads(experiment, "lm_head", "transformer.wte", rules);
   // Masks and angles that older versions saved.
   for (const std::string name : {"bias", "masked_bias", "embed_positions"})
     rules.ignore("transformer.h.*.attn." + name);
