@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -23,6 +24,7 @@
 #include "base/device.h"
 #include "base/error.h"
 #include "checkpoints/run.h"
+#include "comparison/planning/comparison_config.h"
 #include "costs/part_card.h"
 #include "experiments/load_experiment.h"
 #include "io/config/config_file.h"
@@ -74,12 +76,28 @@ NamedPart named_part(const std::string& text) {
   return {.part = part, .selection = keys.selections.at(static_cast<size_t>(part))};
 }
 
-/// Trains the configuration with the part in its model.
-PartScore score_on(const std::filesystem::path& task, const ProbeArguments& arguments,
-                   const std::filesystem::path& dir, const StopSignals& signals) {
+/// The trainings that --task names: a configuration, or each task of a comparison file with its first
+/// variant, all with the part in the model.
+std::vector<Experiment> experiments_of(const std::filesystem::path& task, const ProbeArguments& arguments) {
   auto overrides = arguments.overrides;
   overrides.push_back("model." + arguments.part);
-  const auto experiment = load_experiment(task, overrides);
+  if (!is_task_comparison_file(task)) return {load_experiment(task, overrides)};
+  const bool sets_steps = std::ranges::any_of(
+      arguments.overrides, [](const std::string& text) { return text.starts_with("training.steps="); });
+  std::vector<Experiment> experiments;
+  for (const auto& [name, comparison] : load_task_comparison(task, overrides).tasks) {
+    auto experiment = comparison.variants.front().experiment;
+    experiment.name = name;
+    const auto& steps = comparison.settings.budget.steps;
+    if (steps && !sets_steps) experiment.training.steps = static_cast<int64_t>(*steps);
+    experiments.push_back(std::move(experiment));
+  }
+  return experiments;
+}
+
+/// Trains a model with the part.
+PartScore score_on(const Experiment& experiment, const std::filesystem::path& dir,
+                   const StopSignals& signals) {
   const auto result = train(experiment, {.run_dir = dir,
                                          .device = parse_device("auto"),
                                          .on_progress = progress_on_stderr(experiment.name),
@@ -138,6 +156,9 @@ int probe_part(const ProbeArguments& arguments) {
   if (arguments.tasks.empty() && !arguments.overrides.empty())
     throw UsageError("--set changes the configurations of --task: name one");
   const auto [part, selection] = named_part(arguments.part);
+  std::vector<Experiment> experiments;  // read before anything is measured
+  for (const auto& task : arguments.tasks)
+    std::ranges::move(experiments_of(task, arguments), std::back_inserter(experiments));
   ProbeOptions options;
   options.scaling = scaling_options(torch::kCPU);
   options.scaling->max_flops /= 4;
@@ -145,9 +166,9 @@ int probe_part(const ProbeArguments& arguments) {
   if (arguments.no_costs) options.scaling.reset();
   auto card = probe(part, selection, options);
   const StopSignals signals;
-  for (const auto& task : arguments.tasks) {
+  for (const auto& experiment : experiments) {
     const TemporaryDirectory scratch("zoo-probe");
-    card.scores.push_back(score_on(task, arguments, scratch.path() / "run", signals));
+    card.scores.push_back(score_on(experiment, scratch.path() / "run", signals));
   }
   const auto json = to_json(card);
   if (arguments.out) write_page(*arguments.out, probe_page(json));
@@ -173,8 +194,9 @@ void add_probe(CLI::App& app, int& exit_code) {
   command
       ->add_option(
           "--task", arguments->tasks,
-          "A configuration that is trained with the part, such as configs/synthetic/recall.yaml; may "
-          "be repeated")
+          "A configuration that is trained with the part, such as configs/synthetic/recall.yaml, or a "
+          "comparison of several tasks, such as configs/compare/mad.yaml, each of which is trained with its "
+          "first variant; may be repeated")
       ->type_name("FILE")
       ->allow_extra_args(false);
   add_overrides(*command, arguments->overrides);

@@ -8,7 +8,7 @@
 
 #include <c10/core/Device.h>
 
-#include "comparison/results.h"
+#include "comparison/findings/results.h"
 
 namespace zoo {
 

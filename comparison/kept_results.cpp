@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <map>
 #include <numbers>
 #include <string_view>
 #include <system_error>
@@ -120,10 +121,27 @@ Json slices_of(const std::vector<ExampleScore>& examples) {
   return slices;
 }
 
+/// The numbers of the examples' documents; [] where these would show nothing: each example is one, or there
+/// are so few parts of texts that their examples have to count as independent. (Ten signs by chance are equal
+/// once in 512 times.) A column that the user has named always counts.
+Json documents_of(const std::vector<ExampleScore>& examples, const DataConfig& config) {
+  constexpr size_t fewest = 10;
+  std::map<std::string, int64_t> numbers;
+  std::vector<int64_t> documents;
+  for (const auto& example : examples) {
+    if (!example.document) return Json::array();
+    const auto number = std::ssize(numbers);
+    documents.push_back(numbers.try_emplace(*example.document, number).first->second);
+  }
+  if (numbers.size() == examples.size()) return Json::array();
+  return numbers.size() < fewest && config.document_column.empty() ? Json::array() : Json(documents);
+}
+
 std::optional<ExampleValues> example_values_in(const Json& json) try {
   ExampleValues result{.values = json.at("values").get<std::vector<double>>(),
                        .weights = json.at("weights").get<std::vector<double>>(),
                        .inputs = json.at("inputs").get<std::string>()};
+  result.documents = json.at("documents").get<std::vector<int64_t>>();
   for (const auto& slice : json.at("slices")) {
     result.slices.push_back({.values = slice.at("values").get<std::vector<double>>(),
                              .weights = slice.at("weights").get<std::vector<double>>()});
@@ -204,6 +222,7 @@ std::optional<ExampleValues> examples_of_run(const fs::path& run_dir, const Metr
                 {"weights", std::move(weights)},
                 {"texts", std::move(texts)},
                 {"slices", slices_of(examples)},
+                {"documents", documents_of(examples, read_run_experiment(run_dir).data)},
                 {"inputs", sha256(inputs)}};
   });
 }

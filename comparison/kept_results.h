@@ -9,7 +9,7 @@
 
 #include <c10/core/Device.h>
 
-#include "comparison/results.h"
+#include "comparison/findings/results.h"
 #include "pages/json.h"
 
 namespace zoo {

@@ -1,7 +1,7 @@
 #pragma once
 // Writes results.json, from which the table and the reports are made. docs/comparison.md describes it.
 
-#include "comparison/results.h"
+#include "comparison/findings/results.h"
 #include "pages/json.h"
 
 namespace zoo {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "checkpoints/run.h"
-#include "comparison/findings.h"
+#include "comparison/findings/findings.h"
 #include "comparison/kept_results.h"
 #include "comparison/runner.h"
 

@@ -5,7 +5,7 @@
 
 #include <c10/core/Device.h>
 
-#include "comparison/results.h"
+#include "comparison/findings/results.h"
 
 namespace zoo {
 

@@ -14,8 +14,8 @@
 #include "checkpoints/run.h"
 #include "comparison/kept_results.h"
 #include "comparison/planning/comparison_directory.h"
-#include "comparison/statistics/paired_test.h"
 #include "io/files.h"
+#include "statistics/paired_test.h"
 
 namespace zoo {
 namespace {

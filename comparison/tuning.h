@@ -10,8 +10,8 @@
 
 #include <c10/core/Device.h>
 
+#include "comparison/findings/results.h"
 #include "comparison/planning/comparison_config.h"
-#include "comparison/results.h"
 #include "comparison/runner.h"
 
 namespace zoo {

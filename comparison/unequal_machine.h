@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "comparison/results.h"
+#include "comparison/findings/results.h"
 
 namespace zoo {
 

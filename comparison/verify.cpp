@@ -13,8 +13,8 @@
 #include "comparison/planning/copied_models.h"
 #include "comparison/planning/plan.h"
 #include "comparison/results_json.h"
-#include "comparison/statistics/paired_test.h"
 #include "comparison/tuning.h"
+#include "statistics/paired_test.h"
 
 namespace zoo {
 namespace {

@@ -105,6 +105,11 @@ void describe(ConfigVisitor& v, DataConfig& c) {
         "texts are classified. Default none. Needs an encoder, or a tokenizer that says what stands around "
         "pairs.");
   });
+  v.field(
+      "document_column", c.document_column,
+      "Name of a column in the tables of `valid` and `test`. Rows with equal entries belong together, such "
+      "as the sentences of an article or the recordings of a speaker: `zoo compare` of finished models "
+      "draws and exchanges them together. Default none.");
   v.only_for({"text_classification", "token_classification", "image_classification"}, [&] {
     v.field("label_column", c.label_column,
             "text_classification, token_classification: name of the label column.");
@@ -216,6 +221,10 @@ void validate(const DataConfig& c, const Complain& complain) {
   if (c.source == c.target) complain("target", "must differ from `source`");
   validate(c.images, complain_under("images", complain));
   validate(c.audio, complain_under("audio", complain));
+  if (!c.document_column.empty() && c.valid.empty()) {
+    complain("document_column",
+             "needs data.valid: the rows of a document could be in training and in validation data");
+  }
   if (c.text_column.empty()) complain("text_column", "names no column");
   if (is_blank(c.label_separator)) complain("label_separator", "is empty or blank: name a sign, such as |");
 }

@@ -94,6 +94,9 @@ struct DataConfig {
   /// text_classification: names of the column of second texts. None: a text is classified, not a pair.
   std::vector<std::string> pair_column = {};
   std::string label_column = "label";
+  /// Rows of a table with equal entries in this column belong together, such as the sentences of an article
+  /// or the recordings of a speaker: comparisons of models draw and exchange them together.
+  std::string document_column;
   std::string label_separator = ",";            // of problem: multi_label: between the labels of one input
   LabelUnit label_unit = LabelUnit::automatic;  // token_classification
   /// marked_tokens: the token after each of these is predicted; default "=".

@@ -4,10 +4,12 @@
 #include <span>
 #include <utility>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <torch/utils.h>
 
 #include "base/error.h"
+#include "data/tables.h"
 #include "io/json_document.h"
 #include "text/batches/padded_rows.h"
 
@@ -17,6 +19,7 @@ std::string to_json_lines(const std::vector<ExampleScore>& examples) {
   std::string lines;
   for (const auto& example : examples) {
     nlohmann::ordered_json line{{"input", example.input}};
+    if (example.document) line["document"] = *example.document;
     if (example.target) line["target"] = *example.target;
     if (example.prediction) line["prediction"] = *example.prediction;
     line["loss"] = example.loss;
@@ -33,6 +36,28 @@ std::string to_json_lines(const std::vector<ExampleScore>& examples) {
     lines += json_text(line) + "\n";
   }
   return lines;
+}
+
+void name_documents(const DataConfig& config, Split split, std::vector<ExampleScore>& examples) {
+  if (config.document_column.empty()) return;
+  std::vector<std::string> names;
+  for (const auto& file : files_to_read(config, split)) {
+    if (!is_table(file.text)) {
+      throw DataError(
+          fmt::format("data.document_column: '{}' is no table (NAME.tsv, NAME.csv, NAME.jsonl, "
+                      "NAME.parquet), so it has no column {}",
+                      file.text, config.document_column));
+    }
+    read_table(data_path(file), {{config.document_column}},
+               [&](TableRow row) { names.push_back(std::move(row.fields[0])); });
+  }
+  if (names.size() != examples.size()) {
+    throw DataError(
+        fmt::format("data.document_column: {} has {} rows, of which {} are examples: remove the "
+                    "rows that are not",
+                    corpus_name(config, split), names.size(), examples.size()));
+  }
+  for (size_t i = 0; i < names.size(); ++i) examples[i].document = std::move(names[i]);
 }
 
 void TargetLosses::add(const Batch& batch, const torch::Tensor& batch_losses) {

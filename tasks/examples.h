@@ -9,6 +9,7 @@
 #include <torch/types.h>
 
 #include "data/batch_source.h"
+#include "data/splits.h"
 #include "tasks/evaluation.h"
 #include "tokenizers/tokenizer.h"
 
@@ -28,7 +29,8 @@ struct SliceSum {
 
 /// What a model says of one example of the data.
 struct ExampleScore {
-  std::string input;                                        // for people
+  std::string input;                         // for people
+  std::optional<std::string> document = {};  // that it is a part of, if it is known to be of one
   std::optional<std::string> target = {}, prediction = {};  // what is right, and what the model says
   double loss = 0;                                          // summed over its targets, as Score::nats
   int64_t targets = 0;                                      // predictions that the loss is summed over
@@ -39,11 +41,17 @@ struct ExampleScore {
   std::vector<SliceSum> slices = {};                        // of a text, one for each of kTextSlices
 };
 
-/// Lines of JSON, one for each example: {"input": text, "target": text, "prediction": text, "loss": number,
-/// "targets": number, "bytes": number, "right": true or false, "n_right": number, "n_answers": number},
-/// without the members that the task lacks; the last two where there are several answers. Questions with
-/// choices have {"answer": number, "chosen": number, "chosen_norm": number, "log_likelihoods": numbers}, too.
+/// Lines of JSON, one for each example: {"input": text, "document": text, "target": text, "prediction": text,
+/// "loss": number, "targets": number, "bytes": number, "right": true or false, "n_right": number,
+/// "n_answers": number}, without the members that the task lacks; the last two where there are several
+/// answers. Questions with choices have {"answer": number, "chosen": number, "chosen_norm": number,
+/// "log_likelihoods": numbers}, too.
 std::string to_json_lines(const std::vector<ExampleScore>& examples);
+
+/// Sets the documents of examples that are rows of tables, one for each row: the entries of
+/// data.document_column, if there is one. Throws DataError for files that are no tables, for tables without
+/// the column, and for another number of rows.
+void name_documents(const DataConfig& config, Split split, std::vector<ExampleScore>& examples);
 
 /// The losses of single targets, in the order of the data.
 struct TargetLosses {

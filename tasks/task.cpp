@@ -82,7 +82,11 @@ std::shared_ptr<const Objective> Task::own_objective(const ObjectiveContext& con
 
 Metrics Task::evaluate(Model& model, Split split, const EvaluationOptions& options) {
   const auto& selected = experiment_.training.metrics;
-  if (selected.empty()) return measure(model, split, options);
+  if (selected.empty()) {
+    auto metrics = measure(model, split, options);
+    if (options.examples) name_documents(experiment_.data, split, *options.examples);
+    return metrics;
+  }
   if (options.n_processes() > 1)
     throw UsageError("training.metrics are measured by one process: leave them out, or train with one");
   std::vector<ExampleScore> own;
@@ -94,6 +98,7 @@ Metrics Task::evaluate(Model& model, Split split, const EvaluationOptions& optio
     throw UsageError(fmt::format("the task {} has no scores of single examples, which training.metrics need",
                                  experiment_.task.type));
   }
+  name_documents(experiment_.data, split, *wanted.examples);
   for (const auto& selection : selected) {
     const auto& type = metric_types().at(selection);
     if (!metrics.emplace(type.name, type.measure(selection, *wanted.examples)).second) {

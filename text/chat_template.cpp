@@ -191,6 +191,7 @@ std::vector<std::string> special_of(const HubFiles& files, const TokenizerSettin
 ChatTemplate::ChatTemplate(std::map<std::string, std::string> sources, nlohmann::ordered_json tokens,
                            std::vector<std::string> special)
     : tokens_(std::move(tokens)), special_(std::move(special)) {
+  if (const auto found = sources.find("default"); found != sources.end()) source_ = found->second;
   for (const auto& [name, source] : sources) {
     try {
       templates_.emplace(name, TextTemplate(source));

@@ -61,6 +61,9 @@ class ChatTemplate {
   /// a turn in another way when the conversation goes on.
   EncodedConversation encode_answers(const Tokenizer& tokenizer, const Conversation& conversation) const;
 
+  /// The text of the default template; empty if there is none.
+  const std::string& source() const { return source_; }
+
  private:
   /// The texts between the cuts where special tokens of messages are divided.
   std::vector<std::string> rendered_parts(const Conversation& conversation, const RenderedText& whole,
@@ -68,6 +71,7 @@ class ChatTemplate {
   std::vector<ByteSpan> answers_in(const Conversation& conversation, const RenderedText& whole) const;
   const TextTemplate& template_for(const Conversation& conversation) const;
 
+  std::string source_;
   std::map<std::string, TextTemplate> templates_;
   nlohmann::ordered_json tokens_;
   std::vector<std::string> special_;

@@ -79,6 +79,11 @@ void add_comparison_options(CLI::App& command, ComparisonArguments& arguments) {
               "which they answer by the likelihood of each choice")
           ->type_name("FILE")
           ->excludes(data);
+  command
+      .add_option("--documents", arguments.data.document_column,
+                  "--data, --choices: the column of a table whose equal entries belong together, such as the "
+                  "article of a sentence")
+      ->option_text("COLUMN");
   auto* const shots =
       command
           .add_option("--shots", arguments.data.shots,
@@ -103,6 +108,8 @@ std::string command_of(const ComparisonArguments& arguments) {
   for (const auto& text : arguments.overrides) command += " --set " + shell_word(text);
   for (const auto& file : arguments.data.files) command += " --data " + shell_word(file);
   for (const auto& file : arguments.data.choices) command += " --choices " + shell_word(file);
+  if (!arguments.data.document_column.empty())
+    command += " --documents " + shell_word(arguments.data.document_column);
   if (arguments.data.shots > 0) command += fmt::format(" --shots {}", arguments.data.shots);
   for (const auto& file : arguments.data.shots_from) command += " --shots-from " + shell_word(file);
   if (!arguments.budget.empty()) command += " --budget " + shell_word(arguments.budget);
@@ -129,6 +136,8 @@ ComparisonArguments read_command(const std::string& command) {
 Comparison read_comparison(const ComparisonArguments& arguments) {
   const auto targets = found_targets(arguments);
   const bool is_file = targets.size() == 1 && is_comparison_file(targets.front());
+  if (arguments.data.is_empty() && !arguments.data.document_column.empty())
+    throw UsageError("--documents names a column of the files of --data or --choices: give one of them");
   if (is_file && !arguments.data.is_empty())
     throw UsageError("--data, --choices: a comparison file names its data: write data.valid in it");
   auto comparison = is_file ? load_comparison(targets.front(), arguments.overrides)

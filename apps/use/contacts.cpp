@@ -23,12 +23,12 @@
 #include "apps/console/run_arguments.h"
 #include "apps/console/texts.h"
 #include "base/error.h"
-#include "comparison/statistics/paired_test.h"
 #include "data/images/image_file.h"
 #include "io/files.h"
 #include "io/json_document.h"
 #include "models/families/families.h"
 #include "pages/json.h"
+#include "statistics/paired_test.h"
 
 namespace zoo {
 namespace {

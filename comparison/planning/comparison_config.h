@@ -10,8 +10,8 @@
 
 #include "analysis/causes/ablation.h"
 #include "analysis/causes/head_kinds.h"
-#include "comparison/statistics/paired_test.h"
 #include "io/config/config_file.h"
+#include "statistics/paired_test.h"
 #include "tasks/experiment.h"
 
 namespace zoo {
@@ -184,6 +184,7 @@ struct GivenData {
   std::vector<std::string> choices = {};  // files of questions (text/choice_questions.h): the task choices
   int64_t shots = 0;                      // see ChoicesConfig
   std::vector<std::string> shots_from = {};
+  std::string document_column = {};  // see DataConfig
 
   bool is_empty() const { return files.empty() && choices.empty(); }
 };

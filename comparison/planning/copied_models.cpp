@@ -83,6 +83,7 @@ void evaluate_on(Comparison& comparison, const GivenData& given) {
     data.train.assign(files.begin(), files.end());
     data.valid = data.train;
     data.test.clear();
+    data.document_column = given.document_column;
     for (auto& finished : variant.finished) finished.source = finished.dir;
   }
   const auto has_lengths = [](const Variant& variant) {

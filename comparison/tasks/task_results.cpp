@@ -13,11 +13,11 @@
 
 #include "base/student_t.h"
 #include "comparison/protocol.h"
-#include "comparison/statistics/paired_test.h"
 #include "io/json_document.h"
 #include "pages/json.h"
 #include "pages/tables/report_document.h"
 #include "pages/tables/task_document.h"
+#include "statistics/paired_test.h"
 
 namespace zoo {
 namespace {

@@ -19,6 +19,7 @@ ModelFamily decoder_family();
 ModelFamily encoder_decoder_family();
 ModelFamily vit_family();
 ModelFamily resnet_family();
+ModelFamily autoencoder_family();
 ModelFamily detr_family();
 ModelFamily whisper_family();
 ModelFamily speech_encoder_family();
@@ -94,10 +95,10 @@ ModelFamily reading_tokens(ModelFamily family) {
 
 Registry<ModelFamily>& model_families() {
   static Registry<ModelFamily> families(
-      "model family",
-      {reading_tokens(encoder_family()), reading_tokens(decoder_family()),
-       reading_tokens(encoder_decoder_family()), vit_family(), resnet_family(), detr_family(),
-       whisper_family(), speech_encoder_family(), esmfold_family(), fold_flow_family(), fold_pairs_family()});
+      "model family", {reading_tokens(encoder_family()), reading_tokens(decoder_family()),
+                       reading_tokens(encoder_decoder_family()), vit_family(), resnet_family(), detr_family(),
+                       whisper_family(), speech_encoder_family(), esmfold_family(), fold_flow_family(),
+                       fold_pairs_family(), reading_tokens(autoencoder_family())});
   return families;
 }
 

@@ -96,7 +96,7 @@ inline std::string_view what_lacks(const ModelFamily& family) {
 }
 
 /// Holds encoder, decoder, encoder_decoder, vit, resnet, detr, whisper, speech_encoder, esmfold, fold_flow,
-/// fold_pairs and added families.
+/// fold_pairs, autoencoder and added families.
 Registry<ModelFamily>& model_families();
 
 /// A ModelFamily::make that constructs an Impl.

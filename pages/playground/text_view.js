@@ -4,6 +4,7 @@
 import {el, set} from '../page.js';
 import {CompletionPane} from './completion_pane.js';
 import {field, ModelChoice, Runner, Sampling, textArea} from './forms.js';
+import {SlicesCard} from './slices_card.js';
 
 const idsOf = text => text ? text.split('.').map(Number).filter(Number.isSafeInteger) : null;
 
@@ -12,7 +13,7 @@ const idsOf = text => text ? text.split('.').map(Number).filter(Number.isSafeInt
  * tokens that each one goes on from as `ids` and `ids2`, where an alternative was chosen.
  */
 class Continuations {
-  #form = el('form', 'card form'); #prompt; #sampling = new Sampling(); #runner; #sides; #changed; #written = '';
+  #form = el('form', 'card form'); #prompt; #sampling = new Sampling(); #runner; #sides; #changed; #written = ''; #slices = null;
   node;
 
   constructor(n, models, changed) {
@@ -36,6 +37,7 @@ class Continuations {
       const card = el('section', 'card result', title, pane.node);
       return set(card, {'aria-label': 'What the model makes of the prompt'});
     });
+    if (n > 1) panes.push((this.#slices = new SlicesCard()).node);
     this.node = el('div', n > 1 ? 'view pair' : 'view', this.#form, el('div', 'results', ...panes));
     this.#name();
   }
@@ -60,6 +62,7 @@ class Continuations {
     const runs = sides.map(({choice, pane, ids}) => pane.run(choice.id, ids ?? this.#prompt.value, settings, signal));
     const failed = (await Promise.allSettled(runs)).find(({status}) => status === 'rejected');
     if (failed) throw failed.reason;
+    await this.#slices?.show(this.#sides.map(({choice}) => choice.id), this.#prompt.value, signal);
     this.#runner.tell('Finished.');
   }
 

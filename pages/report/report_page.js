@@ -183,6 +183,8 @@ function metricCell(run, prefix = '') {
   return cell.childNodes.length ? cell : '–';
 }
 
+const isOverExamples = run => ['examples', 'documents'].includes(run.versus_baseline?.over);
+
 function verdictCell(run) {
   const versus = run.versus_baseline;
   if (!versus) return el('span', 'quiet', run.baseline ? '–' : 'baseline');
@@ -198,7 +200,7 @@ function verdictCell(run) {
       notes.append(` (${signed(versus.low)} to ${signed(versus.high)})`);
     if (isNumber(p)) notes.append(', ', shown(p, pValue(p), 'versus_baseline.p_corrected', run));
     if (run.ablation && isNumber(versus.agreeing)) notes.append(`, in ${versus.agreeing} of ${versus.n} seeds`);
-    if (versus.over === 'examples') notes.append(`, ${versus.n} examples`);
+    if (isOverExamples(run)) notes.append(`, ${versus.n} ${versus.over}`);
     if (isNumber(versus.seeds_needed)) notes.append(`, ${versus.seeds_needed} seeds would tell`);
     cell.append(notes);
   }
@@ -287,7 +289,7 @@ function buildTable(section) {
   const legend = ['Bold: the best value of a column, if its range (interval, or least and largest measurement) touches no other.'];
   if (runs.some(run => halfWidth(run) !== null)) legend.push('± is half the 95 % interval of the mean over the seeds.');
   if (runs.some(run => isNumber(run.versus_baseline?.p_corrected)))
-    legend.push((runs.some(run => run.versus_baseline?.over === 'examples')
+    legend.push((runs.some(isOverExamples)
         ? 'Verdicts: the same examples by both models, p by exchanging them at random, interval by bootstrap; p corrected by '
         : `Verdicts: paired t-test over the seeds against the first run${
             runs.filter(run => !run.baseline).length > 1 ? ' with the same values of the grid' : ''}${

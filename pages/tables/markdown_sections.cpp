@@ -259,7 +259,8 @@ std::string facts(const Json& results) {
         fmt::format("{} at {}, within {:.1f} %", plain(text_at(match, "quantity")),
                     amount(number_at(match, "target")), 100 * number_at(match, "spread").value_or(0)));
   const auto over_examples = [](const Json& run) {
-    return text_at(member(run, "versus_baseline"), "over") == "examples";
+    const auto over = text_at(member(run, "versus_baseline"), "over");
+    return over == "examples" || over == "documents";
   };
   if (std::ranges::any_of(results["runs"], over_examples)) {
     add("Verdicts",

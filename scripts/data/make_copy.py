@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Two tasks of repeating what was read: copying a string, and finding the letter that followed a mark (induction).
+"""Three tasks of repeating what was read: copying a string, finding the letter that followed a mark (induction), and going
+on from any letter that was there before (repeats).
 
 Usage: make_copy.py OUT [PART]
 
 OUT/{train,valid,test}.{source,target}   4 to 20 letters from a to z, and the same letters: 20,000, 1,000, 1,000 lines
 OUT/test-long.{source,target}            21 to 40 letters, more than in all of training: 1,000 lines
 OUT/induction-{train,valid,test}.txt     64 to 128 tokens: 20,000, 1,000, 1,000 lines
+OUT/repeats-{train,valid,test}.txt       17 to 64 tokens: 20,000, 1,000, 1,000 lines
 
 All lengths are equally likely. No line is in two files of a task or twice in one.
 
@@ -21,17 +23,24 @@ first star. The mark = stands before the answer; it is no token, and tells a pro
 
 The first star is equally likely at each place that leaves a letter after it. In the paper, all sequences have the same
 length, and their end is a label that the model does not read.
+
+Repeats have an answer at many places, so a small model learns them soon. A line has 12 to 40 random letters from a to z
+and A to Z, and goes on with a part of them again, of 5 to 24 letters. The part begins anywhere. Each of its letters but
+the first is an answer:
+
+    KgtqxeobWaLxmq=x=e=o=b=W
 """
 
 from synthetic import Draw, distinct, run
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
+BOTH_CASES = LETTERS + LETTERS.upper()
 TRIGGER, MARK = "*", "="
 SIZES = {"train": 20_000, "valid": 1_000, "test": 1_000}
 
 
-def letters(draw, n):
-    return "".join(draw.one_of(LETTERS) for _ in range(n))
+def letters(draw, n, among=LETTERS):
+    return "".join(draw.one_of(among) for _ in range(n))
 
 
 def string(draw, fewest, most):
@@ -43,6 +52,14 @@ def induction_line(draw, fewest, most):
     text = letters(draw, n - 3)  # without the two stars and the answer
     first = draw.below(len(text))
     return text[:first] + TRIGGER + text[first:] + TRIGGER + MARK + text[first]
+
+
+def repeats_line(draw):
+    n = 12 + draw.below(29)
+    text = letters(draw, n, BOTH_CASES)
+    length = 5 + draw.below(min(20, n - 5))
+    first = draw.below(n - length)
+    return text + MARK.join(text[first:first + length])
 
 
 def files(part):
@@ -58,6 +75,9 @@ def files(part):
     draw, seen = Draw("induction"), set()
     for split, n in SIZES.items():
         yield f"induction-{split}.txt", distinct(lambda: induction_line(draw, 64, 128), n // part, seen)
+    draw, seen = Draw("repeats"), set()
+    for split, n in SIZES.items():
+        yield f"repeats-{split}.txt", distinct(lambda: repeats_line(draw), n // part, seen)
 
 
 if __name__ == "__main__":

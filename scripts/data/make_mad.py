@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Five of the six tasks of MAD (Poli et al. 2024, "Mechanistic Design and Scaling of Hybrid Architectures").
+"""The six tasks of MAD (Poli et al. 2024, "Mechanistic Design and Scaling of Hybrid Architectures").
 
 Usage: make_mad.py OUT [PART]
 
 OUT/{in-context,fuzzy,noisy}-recall-{train,valid,test}.txt   12,800, 640 and 1,280 lines
 OUT/selective-copying-{train,valid,test}.tsv                 12,800, 640 and 1,280 lines
 OUT/memorization-{train,valid,test}.tsv                      256, 640 and 1,280 lines
+OUT/compression-{train,valid,test}.tsv                       12,800, 640 and 1,280 lines
 
 A token is one character. No line is in two files of a task or twice in one. Vocabularies, lengths and numbers of lines
 are the baselines of mad-lab (configs/tasks/*.yml), and lines are drawn as its mad/data/instances.py draws them.
@@ -30,18 +31,17 @@ Memorization, 32 tokens: each of 127 keys (from U+4E00) has one of 128 values (f
 line is 16 keys with a full stop after each, whose label is the key's value. No line says which value that is: a model
 learns it by heart from the labels.
 
-These two tables have the columns `sentence` and `label`, with one label for each character, - where none is counted
-(task: token_classification).
+Compression, 32 tokens: 31 of 15 tokens (a to o) and a bar. The labels are all tokens of the line. The task is one for
+models whose last vector alone says the labels (model.architecture: autoencoder); others copy the line.
 
-The sixth task, compression, is left out. There, one vector goes from the last token to a decoder of two layers without
-attention, which writes the whole line again; its published model is an autoencoder. With a decoder of this zoo each
-answer could look at the line itself, which is another task.
+These three tables have the columns `sentence` and `label`, with one label for each character, - where none is counted
+(task: token_classification).
 
 Differences:
 
 - In mad-lab, a model for recall learns to predict all tokens of a line, and is tested on those that are marked here.
   Here it learns the marked ones only.
-- Outputs are labels in the two tables. mad-lab has one vocabulary for inputs and outputs.
+- Outputs are labels in the three tables. mad-lab has one vocabulary for inputs and outputs.
 - In mad-lab, the last key of fuzzy recall can be one that did not come before. Here its pair always did. Where it comes
   twice before the end, the second value has marks.
 - mad-lab has no data for validation.
@@ -57,6 +57,7 @@ MARK, FILLER, COPY = "=", ".", "|"
 N_TOKENS, NOISE_P = 128, 0.2
 FUZZY_KEYS, MOTIF = KEYS[:7], 3
 COPY_TOKENS, COPY_LENGTH, N_COPIED = "abcdefghijklmn", 256, 16
+COMPRESSED, COMPRESSION_LENGTH = "abcdefghijklmno", 32
 FACT_KEYS = [chr(0x4E00 + i) for i in range(127)]
 FACT_VALUES = [chr(0xAC00 + i) for i in range(128)]
 N_FACTS_A_LINE, N_FACT_LINES = 16, 256
@@ -127,6 +128,11 @@ def copying_line(draw):
     return f"{text}{N_COPIED * FILLER}\t{len(text) * '-'}{''.join(copied)}"
 
 
+def compression_line(draw):
+    line = "".join(draw.one_of(COMPRESSED) for _ in range(COMPRESSION_LENGTH - 1)) + COPY
+    return f"{line}\t{line}"
+
+
 def facts():
     draw = Draw("mad memorization facts")
     return dict(zip(draw.shuffled(FACT_KEYS), draw.shuffled(FACT_VALUES)))
@@ -143,7 +149,8 @@ def files(part):
              "fuzzy-recall": lambda draw, split: fuzzy_line(draw, 1 if split == "train" else MOTIF),
              "noisy-recall": lambda draw, _: recall_line(draw, NOISE_P),
              "selective-copying": lambda draw, _: copying_line(draw),
-             "memorization": lambda draw, _: memorization_line(draw, value_of)}
+             "memorization": lambda draw, _: memorization_line(draw, value_of),
+             "compression": lambda draw, _: compression_line(draw)}
     for task, line in tasks.items():
         draw, seen = Draw(f"mad {task}"), set()
         is_table = not task.endswith("recall")

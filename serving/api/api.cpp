@@ -87,7 +87,7 @@ Api::Api(Service& service, ApiOptions options) : context_{.service = service, .o
   context_.description = describe_api(context_.options);
   if (context_.options.api_key) key_digest_ = sha256(*context_.options.api_key);
   for (auto* const make : {text_routes, response_routes, vector_routes, audio_routes, prediction_routes,
-                           attention_routes, fold_routes, service_routes}) {
+                           attention_routes, slice_routes, fold_routes, tokenizer_routes, service_routes}) {
     for (auto& route : make()) routes_.push_back(std::move(route));
   }
 }

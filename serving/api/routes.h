@@ -19,11 +19,15 @@ std::vector<Route> audio_routes();
 std::vector<Route> prediction_routes();
 /// /translate, /attention
 std::vector<Route> attention_routes();
+/// /slices
+std::vector<Route> slice_routes();
 /// /fold
 std::vector<Route> fold_routes();
 /// What /openapi.json says.
 HttpResponse describe_api(const ApiOptions& options);
-/// /, /health, /v1/models, /metrics, /openapi.json, /tokenize
+/// /tokenize, /detokenize, /tokenizer_info
+std::vector<Route> tokenizer_routes();
+/// /, /health, /v1/models, /metrics, /openapi.json
 std::vector<Route> service_routes();
 
 }  // namespace zoo

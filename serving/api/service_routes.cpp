@@ -1,19 +1,15 @@
-// The routes of the page, the models, the health and the metrics, and of the tokens of texts.
+// The routes of the page, the models, the health and the metrics.
 
 #include <utility>
 
 #include <fmt/format.h>
 
-#include "base/error.h"
 #include "io/json_document.h"
 #include "pages/playground/playground_page.h"
 #include "serving/api/api_error.h"
 #include "serving/api/json_answer.h"
-#include "serving/api/request_fields.h"
 #include "serving/api/request_options.h"
 #include "serving/api/routes.h"
-#include "serving/api/token_json.h"
-#include "serving/service_error.h"
 
 namespace zoo::embedded {
 extern const char openapi[];
@@ -72,49 +68,6 @@ void show_model(const ApiContext& context, const ApiCall& call) {
   send_json(*call.reply, model_json(context.service.card(id)));
 }
 
-/// The tokens of `text` with the characters that they stand for, if the vocabulary knows them.
-Json tokens_json(const Tokenizer& tokenizer, const std::string& text) {
-  auto list = Json::array();
-  const auto add = [&](int64_t id, const Json& begin, const Json& end) {
-    list.push_back({{"id", id}, {"text", name_of_token(tokenizer, id)}, {"start", begin}, {"end", end}});
-  };
-  try {
-    for (const auto& token : tokenizer.encode_with_places(text)) add(token.id, token.begin, token.end);
-  } catch (const DataError&) {
-    list = Json::array();
-    for (const int64_t id : tokenizer.encode(text)) add(id, nullptr, nullptr);
-  }
-  return list;
-}
-
-/// The tokens that a model reads of a prompt: also those that its vocabulary puts before it.
-void tokenize(const ApiContext& context, const ApiCall& call) {
-  RequestFields fields(call.request.body);
-  const auto model = fields.required_text("model");
-  auto text = fields.required_text("text");
-  fields.refuse_others();
-  call.reply->note({.model = model});
-  context.service.with_model(
-      model,
-      [model, text = std::move(text), reply = call.reply](const std::shared_ptr<ModelWorker>& worker) {
-        const auto& served = worker->model();
-        if (!served.card().max_length)
-          throw ServiceError(ServiceProblem::unable,
-                             fmt::format("the model {} reads no texts", served.card().id));
-        const auto& tokenizer = served.tokenizer();
-        auto list = Json::array();
-        const auto frame = tokenizer.frame();
-        if (frame && served.generator() && served.generator()->continues_prompt()) {
-          for (const int64_t id : frame->before)
-            list.push_back({{"id", id}, {"text", name_of_token(tokenizer, id)}, {"start", 0}, {"end", 0}});
-        }
-        for (auto& token : tokens_json(tokenizer, text)) list.push_back(std::move(token));
-        reply->note({.model = model, .tokens_in = std::ssize(list)});
-        send_json(*reply, {{"tokens", std::move(list)}});
-      },
-      sender_of_errors(call.reply));
-}
-
 }  // namespace
 
 // Options of generation are described once, with GenerationConfig.
@@ -133,8 +86,7 @@ std::vector<Route> service_routes() {
           {.method = "GET", .path = "/metrics", .answer = show_metrics},
           {.method = "GET", .path = "/openapi.json", .answer = show_description},
           {.method = "GET", .path = "/v1/models", .answer = list_models},
-          {.method = "GET", .path = "/v1/models/", .answer = show_model},
-          {.method = "POST", .path = "/tokenize", .answer = tokenize}};
+          {.method = "GET", .path = "/v1/models/", .answer = show_model}};
 }
 
 }  // namespace zoo

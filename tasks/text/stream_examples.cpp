@@ -14,26 +14,24 @@
 namespace zoo {
 namespace {
 
-/// The parts of a long text.
-std::vector<std::string_view> parts_of(std::string_view text) {
-  constexpr size_t least = 1000, most = 4000;  // bytes; the latter of a text without lines
+/// How a text is cut into parts.
+struct PartSizes {
+  size_t least, most;  // bytes; the latter of a text without places to cut behind
+  std::string_view ends;
+};
+constexpr PartSizes kPartsOfLongTexts{1000, 4000, "\n"}, kPartsOfShortTexts{60, 240, " \n\t"};
+
+std::vector<std::string_view> parts_of(std::string_view text, const PartSizes& sizes) {
   std::vector<std::string_view> parts;
   while (!text.empty()) {
-    const auto line_end = text.find('\n', std::min(least, text.size()) - 1);
-    size_t n = std::min({text.size(), most, line_end == text.npos ? text.size() : line_end + 1});
+    const auto end = text.find_first_of(sizes.ends, std::min(sizes.least, text.size()) - 1);
+    size_t n = std::min({text.size(), sizes.most, end == text.npos ? text.size() : end + 1});
     while (n < text.size() && (static_cast<unsigned char>(text[n]) & 0xC0) == 0x80) ++n;  // a whole character
     parts.push_back(text.substr(0, n));
     text.remove_prefix(n);
   }
   return parts;
 }
-
-/// A token of a text.
-struct SpreadToken {
-  std::optional<double> loss;  // none: it is not predicted
-  double bytes = 0;            // of the text
-  size_t position = 0;         // the slice of its place in the window
-};
 
 /// Spreads the losses of the tokens of one text over its parts, and over the slices of their bytes.
 class Spreader {
@@ -112,6 +110,21 @@ class Spreader {
 
 }  // namespace
 
+std::vector<ExampleScore> examples_of_short_text(const std::string& text, std::vector<SpreadToken> tokens) {
+  WordCounts counts;
+  counts.add(text);
+  std::vector<ExampleScore> parts;
+  for (const auto part : parts_of(text, kPartsOfShortTexts)) parts.push_back({.input = std::string(part)});
+  double sum = 0;
+  for (const auto& token : tokens) sum += token.bytes;
+  Spreader spreader(std::move(parts), counts);
+  for (auto& token : tokens) {
+    token.bytes *= sum > 0 ? spreader.total() / sum : 0;
+    spreader.add(token);
+  }
+  return spreader.take();
+}
+
 std::vector<ExampleScore> examples_of_stream(const TokenStore& stream, const std::vector<std::string>& texts,
                                              StreamTexts kind, const Tokenizer& tokenizer,
                                              const std::vector<double>& losses,
@@ -128,8 +141,9 @@ std::vector<ExampleScore> examples_of_stream(const TokenStore& stream, const std
     if (begin == end) continue;
     std::vector<ExampleScore> parts;
     if (kind == StreamTexts::examples) parts.push_back({.input = text});
-    for (const auto part : kind == StreamTexts::examples ? std::vector<std::string_view>() : parts_of(text))
-      parts.push_back({.input = std::string(part)});
+    for (const auto part :
+         kind == StreamTexts::examples ? std::vector<std::string_view>() : parts_of(text, kPartsOfLongTexts))
+      parts.push_back({.input = std::string(part), .document = std::to_string(row)});
     const double bytes = static_cast<double>(predicted_bytes(tokenizer, stream, begin, end, text.size()));
     for (auto& part : parts) {
       const double share =

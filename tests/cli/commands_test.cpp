@@ -448,6 +448,15 @@ TEST_F(Commands, ProbeSaysWhatHoldsForAPart) {
   ASSERT_EQ(scores.size(), 1U);
   EXPECT_EQ(scores[0]["task"], "writer");
   EXPECT_EQ(scores[0]["steps"], 2);
+  dir().write("tasks.yaml",
+              "tasks: {short: writer.yaml, long: {extends: writer.yaml, training: {seed: 3}}}\n"
+              "variants: {full: {}, other: {model: {norm: layer_norm}}}\nbudget: {steps: 3}\n");
+  const auto several =
+      json::parse(zoo("probe norm=rms_norm --no-costs --json --task tasks.yaml").out)["scores"];
+  ASSERT_EQ(several.size(), 2U);
+  EXPECT_EQ(several[0]["task"], "short");
+  EXPECT_EQ(several[1]["task"], "long");
+  EXPECT_EQ(several[1]["steps"], 3);
 }
 
 TEST_F(Commands, ShellsCompleteCommands) {

@@ -1,6 +1,6 @@
 // Two models on the same examples.
 
-#include "comparison/statistics/example_test.h"
+#include "statistics/example_test.h"
 
 #include <cmath>
 #include <numeric>
@@ -109,6 +109,59 @@ TEST(TestOnExamples, ExchangedLabelsAreRarelyADifference) {
   EXPECT_LE(of_answers, 67);
   EXPECT_GE(of_losses, 30) << "a test that never finds anything";
   EXPECT_GE(of_answers, 10) << "answers have few values, so p is seldom near 5 %";
+}
+
+/// Twelve documents of ten parts, whose values the document decides: how many of 300 comparisons of two
+/// models whose documents are exchanged at random find a difference.
+int false_verdicts_on_documents(bool are_known) {
+  int n_different = 0;
+  for (uint64_t i = 0; i < 300; ++i) {
+    CounterRandom random({i, 11});
+    ExampleValues one{.values = {}, .weights = std::vector<double>(120, 1), .inputs = "same"}, other = one;
+    for (int64_t document = 0; document < 12; ++document) {
+      double first = random.uniform(), second = random.uniform();
+      if (random.below(2) == 1) std::swap(first, second);
+      for (int part = 0; part < 10; ++part) {
+        one.values.push_back(first + 0.1 * random.uniform());
+        other.values.push_back(second + 0.1 * random.uniform());
+        if (are_known) one.documents.push_back(document);
+      }
+    }
+    other.documents = one.documents;
+    const auto test = *test_on_examples(one, other);
+    EXPECT_EQ(test.n, are_known ? 12 : 120);
+    n_different += *test.p < kSignificance ? 1 : 0;
+  }
+  return n_different;
+}
+
+TEST(TestOnExamples, PartsOfADocumentAreNotIndependent) {
+  EXPECT_LE(false_verdicts_on_documents(true), 24) << "5 % of 300, and the 99th percentile of chance";
+  EXPECT_GE(false_verdicts_on_documents(false), 90) << "parts that count as independent are too many";
+}
+
+TEST(TestOnExamples, DocumentsCountAsTheirSums) {
+  auto one = values_around(3, 50, 1), other = values_around(3.1, 50, 2);
+  for (int64_t i = 0; i < 50; ++i) one.documents.push_back((i * 7) % 20);
+  other.documents = one.documents;
+  const auto sums = [&](const ExampleValues& values) {
+    ExampleValues result{.values = std::vector<double>(20), .weights = std::vector<double>(20), .inputs = ""};
+    for (size_t i = 0; i < 50; ++i) {
+      result.values[static_cast<size_t>(one.documents[i])] += values.values[i];
+      result.weights[static_cast<size_t>(one.documents[i])] += values.weights[i];
+    }
+    return result;
+  };
+  const auto test = *test_on_examples(one, other), expected = *test_on_examples(sums(one), sums(other));
+  EXPECT_EQ(test.n, 20);
+  EXPECT_NEAR(test.difference, expected.difference, 1e-12);
+  EXPECT_NEAR(*test.low, *expected.low, 1e-12);
+  EXPECT_NEAR(*test.high, *expected.high, 1e-12);
+  EXPECT_EQ(test.p, expected.p);
+  other.documents[0] = 19;
+  EXPECT_FALSE(test_on_examples(one, other)) << "other documents";
+  one.documents = other.documents = std::vector<int64_t>(50);
+  EXPECT_FALSE(test_on_examples(one, other)) << "one document shows no spread";
 }
 
 TEST(DifferingExamplesOf, AreThoseWithTheLargestDifferenceOfTheMetric) {

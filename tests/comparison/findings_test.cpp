@@ -1,6 +1,6 @@
 // The sentences and tests on the results of a comparison.
 
-#include "comparison/findings.h"
+#include "comparison/findings/findings.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,9 +8,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "comparison/statistics/paired_test.h"
-#include "comparison/statistics/power.h"
 #include "comparison/unequal_machine.h"
+#include "statistics/paired_test.h"
+#include "statistics/power.h"
 
 namespace zoo {
 namespace {

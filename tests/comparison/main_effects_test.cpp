@@ -1,6 +1,6 @@
 // What each key of a grid changes on average, computed by hand.
 
-#include "comparison/main_effects.h"
+#include "comparison/findings/main_effects.h"
 
 #include <string>
 #include <vector>

@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "comparison/findings.h"
+#include "comparison/findings/findings.h"
 #include "tests/support/training.h"
 #include "training/trainer.h"
 

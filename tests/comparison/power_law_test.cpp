@@ -1,6 +1,6 @@
 // Fits of loss against compute, with made-up runs of a known law.
 
-#include "comparison/statistics/power_law.h"
+#include "statistics/power_law.h"
 
 #include <cmath>
 #include <numbers>

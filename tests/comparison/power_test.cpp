@@ -1,6 +1,6 @@
 // These tests draw hundreds of made-up studies and count how often each verdict is given.
 
-#include "comparison/statistics/power.h"
+#include "statistics/power.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,8 +9,8 @@
 
 #include <gtest/gtest.h>
 
-#include "comparison/findings.h"
-#include "comparison/statistics/paired_test.h"
+#include "comparison/findings/findings.h"
+#include "statistics/paired_test.h"
 
 namespace zoo {
 namespace {

@@ -1,4 +1,4 @@
-#include "comparison/size_fit.h"
+#include "comparison/findings/size_fit.h"
 
 #include <cmath>
 

@@ -1,6 +1,6 @@
 // Slices of texts by two models: the difference, its interval, and what they say of equal models.
 
-#include "comparison/statistics/slice_test.h"
+#include "statistics/slice_test.h"
 
 #include <algorithm>
 #include <optional>
@@ -12,7 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "base/random.h"
-#include "comparison/slices.h"
+#include "comparison/findings/slices.h"
 #include "tasks/text/text_slices.h"
 
 namespace zoo::testing {
@@ -87,6 +87,27 @@ TEST(SliceTest, FindsFewDifferencesBetweenEqualModels) {
         std::ranges::any_of(corrected, [](const auto& value) { return *value < kSignificance; }) ? 1 : 0;
   }
   EXPECT_LE(n_wrong, 6) << "5 % of 40 comparisons, and what chance adds to it in 99 % of all cases";
+}
+
+TEST(SliceTest, DocumentsCountAsTheirSums) {
+  const std::vector<SliceValues> one = {slice(2, 1)}, other = {slice(2.1, 2)};
+  std::vector<int64_t> documents;
+  for (size_t i = 0; i < kExamples; ++i) documents.push_back(static_cast<int64_t>(i / 4));
+  const auto sums = [&](const SliceValues& values) {
+    SliceValues result{.values = std::vector<double>((kExamples + 3) / 4),
+                       .weights = std::vector<double>((kExamples + 3) / 4)};
+    for (size_t i = 0; i < kExamples; ++i) {
+      result.values[i / 4] += values.values[i];
+      result.weights[i / 4] += values.weights[i];
+    }
+    return result;
+  };
+  const auto test = test_on_slices(one, other, documents).front().value();
+  const auto expected = test_on_slices({sums(one[0])}, {sums(other[0])}).front().value();
+  EXPECT_EQ(test.n, expected.n);
+  EXPECT_EQ(test.p, expected.p);
+  EXPECT_EQ(test.low, expected.low);
+  EXPECT_NE(test.low, test_on_slices(one, other).front()->low);
 }
 
 class Slices : public ::testing::Test {

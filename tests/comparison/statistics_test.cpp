@@ -8,8 +8,8 @@
 #include <gtest/gtest.h>
 
 #include "base/student_t.h"
-#include "comparison/statistics/paired_test.h"
 #include "io/config/describe.h"
+#include "statistics/paired_test.h"
 
 namespace zoo {
 namespace {

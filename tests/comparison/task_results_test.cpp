@@ -13,10 +13,10 @@
 
 #include "base/error.h"
 #include "comparison/protocol.h"
-#include "comparison/statistics/paired_test.h"
 #include "pages/json.h"
 #include "pages/tables/task_document.h"
 #include "pages/tables/task_markdown.h"
+#include "statistics/paired_test.h"
 
 namespace zoo {
 namespace {

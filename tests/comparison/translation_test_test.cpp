@@ -1,11 +1,11 @@
-#include "comparison/statistics/translation_test.h"
+#include "statistics/translation_test.h"
 
 #include <string>
 
 #include <gtest/gtest.h>
 
 #include "base/random.h"
-#include "comparison/findings.h"
+#include "comparison/findings/findings.h"
 
 namespace zoo::testing {
 namespace {
@@ -76,6 +76,18 @@ TEST(TranslationTest, ComparesEachTranslatorWithItsBaselineOnTheSameLines) {
   for (size_t i = 1; i < runs.size(); ++i) runs[i].baseline = "base";
   runs[3].translations->sources[0] = "another line";
   compare_translations(runs);
+  auto by_document = runs;
+  for (auto& run : by_document) {
+    run.translation_scores.clear();
+    if (!run.translations) continue;
+    run.examples = ExampleValues{};
+    for (int64_t i = 0; i < 40; ++i) run.examples->documents.push_back(i / 5);
+  }
+  compare_translations(by_document);
+  EXPECT_EQ(by_document[1].translation_scores[0].test->n, 8);
+  EXPECT_EQ(by_document[1].translation_scores[0].value, runs[1].translation_scores[0].value);
+  EXPECT_EQ(by_document[1].translation_scores[0].baseline_value,
+            runs[1].translation_scores[0].baseline_value);
   ASSERT_EQ(runs[0].translation_scores.size(), 2U);
   EXPECT_FALSE(runs[0].translation_scores[0].test);
   EXPECT_EQ(runs[1].translation_scores[0].verdict, Verdict::better);

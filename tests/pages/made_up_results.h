@@ -12,8 +12,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "comparison/statistics/paired_test.h"
 #include "pages/tables/best_values.h"
+#include "statistics/paired_test.h"
 
 namespace zoo::testing {
 

@@ -304,12 +304,28 @@ def check_errors(page, server):
     check(page.run(PROBLEM) == "", "the error stays")
 
 
+def check_slices(page, server):
+    """Where the models differ on the prompt; what the first one says is the second one's baseline."""
+    asked = [body for path, body in server.requests if path == "/slices"]
+    check([(body["model"], "baseline" in body) for body in asked] == [("gpt", False), ("gpt-large", True)], f"it asked {asked}")
+    rows = [[text.strip() for text in row] for row in
+            page.run(f"[...{VIEW}.querySelectorAll('.slices tr')].map(row => [...row.cells].map(cell => cell.textContent))")]
+    check(rows == [
+        ["slice", "share of the bytes", "gpt", "gpt-large", "against the baseline"],
+        ["Seen before or new"],
+        ["new words", "25.0 %", "2.000", "2.000", "better -0.500, p = 0.010"],
+        ["Kind of character"],
+        ["digits", "12.5 %", "2.000", "2.000", "–"],
+    ], f"the slices are {rows}")
+
+
 def check_compare(page, server):
     open_view(page, server, "compare", SAMPLES["compare"])
     wait_until_done(page, "the comparison")
     bodies = [body for path, body in server.requests if path == "/v1/completions"][-2:]
     check(sorted(body["model"] for body in bodies) == ["gpt", "gpt-large"], f"it asked {bodies}")
-    check(texts(page, ".result h2") == ["gpt", "gpt-large"], "the sides have no names")
+    check(texts(page, ".result h2") == ["gpt", "gpt-large", "Where they differ"], "the sides have no names")
+    check_slices(page, server)
     tokens = shown_tokens(page)
     check(len(tokens) == 22 and tokens[:2] == tokens[11:13], f"it shows {tokens}")
     page.run(f"{PIECES}[13].click()")

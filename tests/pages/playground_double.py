@@ -171,6 +171,7 @@ class Double:
             "/fold": self.fold,
             "/v1/audio/transcriptions": self.transcription,
             "/attention": self.attention,
+            "/slices": self.slices,
         }
         if path not in answers:
             raise Refused(404, f"there is no {path}")
@@ -190,6 +191,27 @@ class Double:
                 "can": CAN[name],
                 **({"max_seconds": 5} if "predict_recording" in CAN[name] else {}),
             },
+        }
+
+    def slices(self, body):
+        """Two slices of a text in two parts. The second model is better at one of them."""
+        verdict = {"value": 2.5, "difference": -0.5, "low": -0.7, "high": -0.3, "n": 2, "p_corrected": 0.01, "verdict": "better"}
+        has_baseline = body.get("baseline") is not None
+        parts = {"bits": [[1.0, 2.0]] * 19, "bytes": [[8.0, 8.0]] * 19}
+        if has_baseline and body["baseline"] != parts:
+            raise Refused(400, "the baseline is no answer of this server")
+        rows = [("novelty", "new words", 0.25, verdict), ("characters", "digits", 0.125, None)]
+        return {
+            "object": "slices",
+            "model": body["model"],
+            "bytes": len(body["text"].encode()),
+            "tokens": 4,
+            "bits_per_byte": 1.875,
+            "slices": [
+                {"kind": kind, "name": name, "share": share, "bits_per_byte": 2.0, "baseline": test if has_baseline else None}
+                for kind, name, share, test in rows
+            ],
+            "parts": parts,
         }
 
     def logprobs(self, ids, previous, model):

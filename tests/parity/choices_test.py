@@ -334,6 +334,18 @@ def served(program, folder, names):
                 n_likeliest += check_same(name, reference, asked, wanted, samples)
     assert n_likeliest > 2, "no choice is the likeliest"
 
+    # The harness can ask the server for its tokens, too.
+    asked, reference = questions()[0], Written(folder, "smollm2")
+    write_rows(folder / "asked.jsonl", asked)
+    with serving(program, [folder / "smollm2"]) as address:
+        remote = LocalCompletionsAPI(base_url=f"{address}/v1/completions", model="smollm2", tokenizer_backend="remote",
+                                     batch_size=4, max_length=POSITIONS, max_retries=1)  # fmt: skip
+        _, wanted = ask_harness(folder, hf_model(folder, "smollm2"), 0)
+        _, samples = ask_harness(folder, remote, 0)
+        check_same("remote", reference, asked, wanted, samples)
+        assert remote.tokenizer.eos_token_id == 0 and remote.tokenizer.eos_token == "<|endoftext|>"
+        assert remote.tokenizer.decode(reference.tokenizer("Which of these?")["input_ids"]) == "Which of these?"
+
 
 def main():
     program, part = str(pathlib.Path(sys.argv[1]).resolve()), sys.argv[2]

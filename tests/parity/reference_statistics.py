@@ -1,4 +1,4 @@
-"""References for comparison/statistics: Student's t by numerical integration with thirty digits, the tests by their
+"""References for statistics: Student's t by numerical integration with thirty digits, the tests by their
 definitions."""
 
 import math

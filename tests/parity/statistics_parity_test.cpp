@@ -1,8 +1,8 @@
 // Student's t and what is built on it, against numerical integration in thirty digits.
 
 #include "base/student_t.h"
-#include "comparison/statistics/paired_test.h"
-#include "comparison/statistics/power_law.h"
+#include "statistics/paired_test.h"
+#include "statistics/power_law.h"
 #include "tests/parity/reference.h"
 
 namespace zoo::testing {

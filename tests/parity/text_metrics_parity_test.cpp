@@ -6,7 +6,7 @@
 #include <set>
 
 #include "base/text.h"
-#include "comparison/statistics/translation_test.h"
+#include "statistics/translation_test.h"
 #include "tasks/metrics/text_metrics.h"
 #include "tests/parity/reference.h"
 #include "text/batches/padded_rows.h"

@@ -79,13 +79,13 @@ MISTAKES = [
     Mistake("generation/rules/repetition.cpp", "torch::where(scores < 0, scores * penalty_, scores / penalty_)", "scores / penalty_"),
     Mistake("generation/scheduler.cpp", "std::tuple(priority(waiting), places.of_client[asked.client], waiting.request)", "std::tuple(priority(waiting) * 0, places.of_client[asked.client], waiting.request)"),
     # ---- comparison
-    Mistake("comparison/statistics/paired_test.cpp", "order.size() - rank", "order.size() - std::min(rank, size_t{1})"),
-    Mistake("comparison/statistics/paired_test.cpp", "is_lower == (better == Better::lower)", "is_lower"),
-    Mistake("comparison/statistics/power_law.cpp", "n - variants - 1", "n - 2"),
+    Mistake("statistics/paired_test.cpp", "order.size() - rank", "order.size() - std::min(rank, size_t{1})"),
+    Mistake("statistics/paired_test.cpp", "is_lower == (better == Better::lower)", "is_lower"),
+    Mistake("statistics/power_law.cpp", "n - variants - 1", "n - 2"),
     Mistake("comparison/tuning.cpp", "outcomes[i].values.size() < n_seeds", "outcomes[i].values.empty()"),
     Mistake("comparison/tuning.cpp", "own && numbers.size() > 1 && (*own == *numbers.begin() || *own == *numbers.rbegin())", "own && numbers.size() > 1 && *own == *numbers.rbegin()"),
     Mistake("comparison/planning/budget.cpp", "budget.amount - used(before) < used(after) - budget.amount", "used(before) < budget.amount"),
-    Mistake("comparison/findings.cpp", "if (twin.seed != seed.seed) continue;", "if (twin.seed > seed.seed) continue;"),
+    Mistake("comparison/findings/findings.cpp", "if (twin.seed != seed.seed) continue;", "if (twin.seed > seed.seed) continue;"),
     # ---- interop and formats
     Mistake("interop/gguf/gguf_config.cpp", "keys.number(rotary + \"scale_linear\", 0)", "0.0"),
     Mistake("interop/gguf/gguf_tensors.cpp", "is_query ? n_heads.get<int64_t>() : config.value(\"num_key_value_heads\", n_heads).get<int64_t>()", "n_heads.get<int64_t>()"),
@@ -151,7 +151,7 @@ MISTAKES = [
     # ---- scores of examples
     Mistake("tasks/examples.cpp", "(batch.decoder.defined() ? batch.decoder : batch.input).length()", "batch.input.length()"),
     Mistake("tasks/examples.cpp", "example.n_right == example.n_answers", "example.n_right > 0"),
-    Mistake("comparison/statistics/example_test.cpp", "std::abs(exchanged) >= as_large", "exchanged >= as_large"),
-    Mistake("comparison/statistics/example_test.cpp", "static_cast<double>(n_as_large + 1)", "static_cast<double>(n_as_large)"),
-    Mistake("comparison/statistics/example_test.cpp", "nearest_quantile(drawn, (1 + kConfidence) / 2)", "nearest_quantile(drawn, kConfidence)"),
+    Mistake("statistics/example_test.cpp", "std::abs(exchanged) >= as_large", "exchanged >= as_large"),
+    Mistake("statistics/example_test.cpp", "static_cast<double>(n_as_large + 1)", "static_cast<double>(n_as_large)"),
+    Mistake("statistics/example_test.cpp", "nearest_quantile(drawn, (1 + kConfidence) / 2)", "nearest_quantile(drawn, kConfidence)"),
 ]

@@ -225,6 +225,20 @@ class Copy(SyntheticTest):
         places = [line.index("*") / (len(line) - 5) for line in parts[0]]
         self.assertAlmostEqual(statistics.mean(places), 0.5, delta=0.04)
 
+    def test_repeats_are_a_part_of_what_was_read(self):
+        parts = [lines(f"copy/repeats-{split}.txt") for split in SPLITS]
+        begins = []
+        for line in [line for part in parts for line in part]:
+            self.assertRegex(line, r"\A[a-zA-Z]+(=[a-zA-Z]){4,23}\Z")
+            read, first, answers = *re.match("(.*)(.)=", line.partition("=")[0] + "=").groups(), line.split("=")[1:]
+            part = first + "".join(answer[0] for answer in answers)
+            self.assertIn(part, read)
+            self.assertTrue(12 <= len(read) <= 40)
+            begins.append(2 * read.index(part) - (len(read) - len(part) - 1))
+        self.assert_different(*parts)
+        self.assert_sizes(parts, [20_000, 1_000, 1_000])
+        self.assertAlmostEqual(statistics.mean(begins), 0, delta=0.5)  # in the middle of all places
+
 
 class Addition(SyntheticTest):
     @staticmethod

@@ -126,6 +126,14 @@ class Tables(SyntheticTest):
         for gap in gaps:
             self.assertAlmostEqual(statistics.mean(gap), 223 / 16, delta=0.7)
 
+    def test_compression_asks_for_all_letters(self):
+        letters = Counter()
+        for text, labels in [row for part in self.parts("compression", [12_800, 640, 1_280]) for row in part]:
+            self.assertRegex(text, r"\A[a-o]{31}\|\Z")
+            self.assertEqual(labels, text)
+            letters.update(text[:31])
+        self.assert_even(list(letters.elements()), "abcdefghijklmno")
+
     def test_memorization_has_one_value_for_each_key(self):
         value_of = {}
         for text, labels in [row for part in self.parts("memorization", [256, 640, 1_280]) for row in part]:

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numbers>
 #include <thread>
 #include <vector>
 
@@ -331,6 +332,19 @@ TEST_F(ApiTest, EmbedsPredictsFillsTranslatesAndLooks) {
   ASSERT_EQ(tokens.size(), 4u);
   EXPECT_EQ(tokens[2]["text"], " ");
   EXPECT_EQ(tokens[3]["start"], 3);
+  const auto ids = client.post("/tokenize", {{"model", "writer"}, {"prompt", "ab c"}}).json();
+  EXPECT_EQ(ids["count"], 4);
+  EXPECT_EQ(ids["max_model_len"], 256);
+  ASSERT_EQ(ids["tokens"].size(), 4u);
+  for (size_t i = 0; i < 4; ++i) EXPECT_EQ(ids["tokens"][i], tokens[i]["id"]);
+  EXPECT_EQ(client.post("/detokenize", {{"model", "writer"}, {"tokens", ids["tokens"]}}).json(),
+            (Json{{"prompt", "ab c"}}));
+  EXPECT_THAT(client.post("/detokenize", {{"model", "writer"}, {"tokens", {100000}}}).error(),
+              HasSubstr("no token 100000"));
+  EXPECT_THAT(client.post("/detokenize", {{"model", "writer"}, {"tokens", "ab"}}).error(),
+              HasSubstr("tokens"));
+  EXPECT_THAT(client.post("/tokenize", {{"prompt", "ab c"}}).error(), HasSubstr("several"));
+  EXPECT_EQ(client.get("/tokenizer_info").status, 400) << "which of its models?";
 }
 
 TEST(TokenJson, LaterBytesOfACharacterStandWhereItDoes) {
@@ -601,12 +615,69 @@ TEST_F(ApiTest, AWrongMethodIsNamedBeforeABody) {
   }
 }
 
+TEST_F(ApiTest, SlicesOfATextAreComparedWithAnotherModels) {
+  HttpClient client(server_.port());
+  std::string text;
+  for (int i = 0; i < 60; ++i) text += i % 7 == 0 ? "12 " : "abcd ";
+  text.resize(200);
+  const auto asked = [&](const Json& more) {
+    Json body = {{"model", "writer"}, {"text", text}};
+    body.update(more);
+    return client.post("/slices", body);
+  };
+  const auto alone = asked(Json::object()).json();
+  EXPECT_EQ(alone["bytes"], text.size());
+  const auto scored =
+      client
+          .post("/v1/completions",
+                {{"model", "writer"}, {"prompt", text}, {"max_tokens", 0}, {"echo", true}, {"logprobs", 0}})
+          .json();
+  double bits = 0;
+  for (const auto& logprob : scored["choices"][0]["logprobs"]["token_logprobs"])
+    if (logprob.is_number()) bits -= logprob.get<double>() / std::numbers::ln2;
+  EXPECT_NEAR(alone["bits_per_byte"].get<double>() * static_cast<double>(text.size()), bits, 0.05 * bits)
+      << "a completion does not predict the first token, and reads nothing before it";
+  double share = 0, of_characters = 0;
+  for (const auto& slice : alone["slices"]) {
+    EXPECT_TRUE(slice["baseline"].is_null());
+    if (slice["kind"] != "characters") continue;
+    share += slice["share"].get<double>();
+    of_characters += slice["share"].get<double>() * slice["bits_per_byte"].get<double>();
+  }
+  EXPECT_NEAR(share, 1, 1e-9);
+  EXPECT_NEAR(of_characters, alone["bits_per_byte"].get<double>(), 1e-6);
+
+  for (const auto& slice : asked({{"baseline", alone["parts"]}}).json()["slices"]) {
+    EXPECT_EQ(slice["baseline"]["difference"], 0) << slice;
+    EXPECT_EQ(slice["baseline"]["verdict"], "same");
+    EXPECT_EQ(slice["baseline"]["value"], slice["bits_per_byte"]);
+  }
+  auto worse = alone["parts"];
+  for (auto& list : worse["bits"])
+    for (auto& number : list) number = number.get<double>() * 2;
+  for (const auto& slice : asked({{"baseline", worse}}).json()["slices"])
+    EXPECT_LT(slice["baseline"]["difference"].get<double>(), 0) << slice;
+
+  auto shorter = alone["parts"];
+  for (const char* const key : {"bits", "bytes"})
+    for (auto& list : shorter[key]) list.erase(0);
+  EXPECT_THAT(asked({{"baseline", shorter}}).error(), HasSubstr("another text"));
+  auto uneven = alone["parts"];
+  uneven["bits"][3].erase(0);
+  EXPECT_THAT(asked({{"baseline", uneven}}).error(), HasSubstr("baseline.bits"));
+  EXPECT_THAT(asked({{"baseline", Json::object()}}).error(), HasSubstr("baseline.bits"));
+  EXPECT_THAT(asked({{"text", ""}}).error(), HasSubstr("between 1 and 20000 bytes"));
+  EXPECT_EQ(asked({{"text", std::string(1000, 'a')}}).status, 400) << "more than the model reads at once";
+  EXPECT_EQ(asked({{"model", "translator"}}).status, 400);
+  EXPECT_EQ(asked({{"model", "classifier"}}).status, 400);
+}
+
 TEST_F(ApiTest, DescribesItself) {
   const auto description = HttpClient(server_.port()).get("/openapi.json").json();
   for (const char* const path :
        {"/v1/models", "/v1/models/{id}", "/v1/completions", "/v1/chat/completions", "/v1/responses",
         "/v1/responses/{id}", "/v1/embeddings", "/v1/audio/transcriptions", "/tokenize", "/fill", "/predict",
-        "/translate", "/attention", "/health", "/metrics", "/openapi.json"})
+        "/translate", "/attention", "/slices", "/health", "/metrics", "/openapi.json"})
     EXPECT_TRUE(description["paths"].contains(path)) << path;
   EXPECT_FALSE(description.contains("security")) << "this server has no key";
   const auto& model = description["components"]["schemas"]["Model"]["properties"]["zoo"]["properties"];

@@ -173,7 +173,7 @@ class Documents(unittest.TestCase):
         self.cite("Holm 1979")
         self.expect_of_papers("the files of a row are other ones")
         self.assertEqual(self.run_script("make_papers.py", "--write"), (0, ""))
-        self.assertRegex(self.text("docs/papers.md"), r"\| Holm 1979 \| .* \| `comparison/\S+`, `text/corpus.h` \|")
+        self.assertRegex(self.text("docs/papers.md"), r"\| Holm 1979 \| .* \| `statistics/\S+`, `text/corpus.h` \|")
 
     def test_a_paper_that_nobody_cites(self):
         self.plant("docs/papers.md", "| Holm 1979 |", "| Holm 1978 |")

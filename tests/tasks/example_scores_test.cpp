@@ -6,13 +6,16 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/utils.h>
 
 #include "checkpoints/initial_weights.h"
+#include "io/files.h"
 #include "tasks/examples.h"
 #include "tasks/task.h"
+#include "tests/support/errors.h"
 #include "tests/support/training.h"
 
 namespace zoo::testing {
@@ -84,6 +87,55 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"token_classification", "", 12}, Case{"text_to_text", "", 12},
                       Case{"image_classification", "picture", 9}, Case{"object_detection", ".png", 4},
                       Case{"speech_recognition", ".wav", 6}));
+
+/// Rows of unequal lengths, which batches may put in another order.
+TEST(ExampleDocuments, AreThoseOfTheRows) {
+  const TinyWorld world;
+  std::string table = "sentence\tlabel\tarticle\n";
+  for (int i = 0; i < 12; ++i)
+    table += fmt::format("{}bird {}\t{}\tno {}\n", std::string(static_cast<size_t>(i * 5 % 12), 'a'), i,
+                         i % 2 == 0 ? "yes" : "no", i / 3);
+  write_file_atomically(world.path("valid.tsv"), table);
+  const auto evaluate = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> overrides = {"data.valid=" + world.path("valid.tsv").string(),
+                                          "data.train=" + world.path("valid.tsv").string(),
+                                          "data.document_column=article"};
+    overrides.insert(overrides.end(), more.begin(), more.end());
+    const auto experiment = world.experiment("text_classification", overrides);
+    const auto task = task_of_new_run(experiment);
+    std::vector<ExampleScore> examples;
+    task->evaluate(*initialized_model(experiment, *task), Split::valid, {.examples = &examples});
+    return examples;
+  };
+  const auto examples = evaluate({});
+  ASSERT_EQ(examples.size(), 12U);
+  for (size_t i = 0; i < 12; ++i) {
+    EXPECT_EQ(examples[i].document, fmt::format("no {}", i / 3));
+    EXPECT_THAT(examples[i].input, ::testing::EndsWith(fmt::format("bird {}", i)));
+  }
+  EXPECT_THAT(to_json_lines({examples[4]}), ::testing::HasSubstr("\"document\":\"no 1\""));
+  EXPECT_THAT(message_of<DataError>([&] { evaluate({"data.document_column=chapter"}); }),
+              ::testing::HasSubstr("chapter"));
+  EXPECT_THAT(message_of<ConfigError>([&] { evaluate({"data.valid=[]"}); }),
+              ::testing::HasSubstr("data.document_column"));
+}
+
+/// The parts of a text belong together; a text alone is an example.
+TEST(ExampleDocuments, OfLongTextsAreTheTexts) {
+  const TinyWorld world;
+  std::string text;
+  for (int i = 0; i < 300; ++i) text += "bird moon.\n";
+  for (const char* name : {"a.txt", "b.txt"}) write_file_atomically(world.path(name), text);
+  const auto experiment = world.experiment(
+      "language_modeling",
+      {fmt::format("data.valid=[{}, {}]", world.path("a.txt").string(), world.path("b.txt").string())});
+  const auto task = task_of_new_run(experiment);
+  std::vector<ExampleScore> examples;
+  task->evaluate(*initialized_model(experiment, *task), Split::valid, {.examples = &examples});
+  std::vector<std::string> documents;
+  for (const auto& example : examples) documents.push_back(example.document.value_or("none"));
+  EXPECT_THAT(documents, ::testing::ElementsAre("0", "0", "0", "0", "1", "1", "1", "1"));
+}
 
 }  // namespace
 }  // namespace zoo::testing

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "comparison/statistics/paired_test.h"
+#include "statistics/paired_test.h"
 #include "tasks/metrics/text_metrics.h"
 
 namespace zoo {

@@ -1,4 +1,4 @@
-#include "comparison/findings.h"
+#include "comparison/findings/findings.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,6 +6,7 @@
 #include <iterator>
 #include <numbers>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -13,9 +14,9 @@
 #include <fmt/ranges.h>
 
 #include "base/named_enum.h"
-#include "comparison/statistics/power.h"
-#include "comparison/statistics/translation_test.h"
 #include "pages/tables/table.h"
+#include "statistics/power.h"
+#include "statistics/translation_test.h"
 
 namespace zoo {
 namespace {
@@ -230,11 +231,11 @@ std::string best_finding(const Runs& runs, const Metric& metric) {
 
 bool failed(const RunResults& run) { return !run.metric; }
 
-/// How many examples the verdicts are about; nothing where they are about seeds.
-std::optional<int64_t> tested_examples(const Runs& runs) {
+/// What the verdicts are about: "600 examples"; nothing where they are about seeds.
+std::optional<std::string> tested_examples(const Runs& runs) {
   for (const auto& run : runs)
-    if (run.versus_baseline && run.versus_baseline->over == TestedOver::examples)
-      return run.versus_baseline->test.n;
+    if (run.versus_baseline && run.versus_baseline->over != TestedOver::seeds)
+      return fmt::format("{} {}", run.versus_baseline->test.n, name_of(run.versus_baseline->over));
   return std::nullopt;
 }
 
@@ -256,9 +257,29 @@ std::string amount_text(double value) {
   return text;
 }
 
+/// The numbers of the documents of a translator's lines, if they have some.
+std::vector<int64_t> documents_of(const RunResults& run) {
+  const bool are_of_lines =
+      run.examples && run.examples->documents.size() == run.translations->outputs.size();
+  return are_of_lines ? run.examples->documents : std::vector<int64_t>();
+}
+
+std::vector<TextCounts> sums_by_document(std::vector<TextCounts> lines,
+                                         const std::vector<int64_t>& documents) {
+  if (documents.empty() || lines.empty()) return lines;
+  std::vector<TextCounts> sums(static_cast<size_t>(std::ranges::max(documents) + 1),
+                               TextCounts(lines.front().size()));
+  for (size_t i = 0; i < lines.size(); ++i) {
+    auto& sum = sums[static_cast<size_t>(documents[i])];
+    std::ranges::transform(sum, lines[i], sum.begin(), std::plus<>());
+  }
+  return sums;
+}
+
 /// Whether two translators have translated the same lines, of which there are enough for a test.
 bool are_of_the_same_lines(const RunResults& run, const RunResults& other) {
   return other.translations && run.translations->sources.size() >= 2 &&
+         documents_of(run) == documents_of(other) &&
          other.translations->sources == run.translations->sources &&
          other.translations->references == run.translations->references;
 }
@@ -304,7 +325,7 @@ void compare_with_baselines(Runs& runs, const Metric& metric, const TestRules& r
       if (const auto test = test_on_examples(*run.examples, *baseline.examples)) {
         constexpr size_t most_shown = 8;
         versus.test = *test;
-        versus.over = TestedOver::examples;
+        versus.over = run.examples->documents.empty() ? TestedOver::examples : TestedOver::documents;
         run.differing = differing_examples(*run.examples, *baseline.examples, most_shown);
       }
     }
@@ -330,7 +351,7 @@ void compare_with_baselines(Runs& runs, const Metric& metric, const TestRules& r
     if (versus.verdict != Verdict::unsteady)
       versus.verdict = verdict(versus.test, p[i], p_same[i], metric.better);
     // Two models differ on examples or not, however they were trained.
-    if (versus.over == TestedOver::examples) continue;
+    if (versus.over != TestedOver::seeds) continue;
     if (!rules.fair) versus.verdict = Verdict::unfair;
     if (versus.verdict == Verdict::undecided) versus.seeds_needed = needed_for(versus.test, n_tests);
   }
@@ -342,7 +363,9 @@ void compare_translations(Runs& runs, Correction correction) {
     for (const auto& run : runs) {
       counts.emplace_back();
       if (run.translations)
-        counts.back() = text_counts(metric, run.translations->outputs, {run.translations->references});
+        counts.back() =
+            sums_by_document(text_counts(metric, run.translations->outputs, {run.translations->references}),
+                             documents_of(run));
     }
     for (size_t i = 0; i < runs.size(); ++i) {
       auto& run = runs[i];
@@ -381,7 +404,7 @@ std::optional<Power> power_of(const Runs& runs) {
   int64_t n_tests = 0, n_pairs = 0;
   for (const auto& run : runs) {
     if (!run.versus_baseline || !run.versus_baseline->test.p) continue;
-    if (run.versus_baseline->over == TestedOver::examples) continue;
+    if (run.versus_baseline->over != TestedOver::seeds) continue;
     const int64_t n = run.versus_baseline->test.n;
     n_pairs = ++n_tests == 1 ? n : std::min(n_pairs, n);
   }
@@ -405,7 +428,7 @@ std::string verdict_finding(const Runs& runs, bool fair) {
   const auto variants = variants_of_grid(runs);
   const size_t n = n_said(verdicts);
   auto text = without_success(runs);
-  if (n_examples) text += fmt::format(", on the same {} examples", *n_examples);
+  if (n_examples) text += fmt::format(", on the same {}", *n_examples);
   if (!fair) text += "; the notices say what differs in how they were trained";
   if (n > 0)
     return (variants.empty() ? against_one(verdicts, runs[0].name, n) : on_grid(runs, variants)) + text + ".";

@@ -1,11 +1,11 @@
-#include "comparison/slices.h"
+#include "comparison/findings/slices.h"
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <optional>
 
-#include "comparison/statistics/slice_test.h"
+#include "statistics/slice_test.h"
 
 namespace zoo {
 namespace {
@@ -29,14 +29,14 @@ std::vector<SliceResult> own_slices(const ExampleValues& examples) {
 
 bool are_of_the_same_texts(const ExampleValues& examples, const ExampleValues& baseline) {
   return examples.inputs == baseline.inputs && examples.slices.size() == baseline.slices.size() &&
-         examples.values.size() == baseline.values.size();
+         examples.values.size() == baseline.values.size() && examples.documents == baseline.documents;
 }
 
 /// Compares the slices of a run with those of its baseline.
 void compare_with(const RunResults& baseline, RunResults& run, double margin) {
   if (!run.examples || !baseline.examples || !are_of_the_same_texts(*run.examples, *baseline.examples))
     return;
-  const auto tests = test_on_slices(run.examples->slices, baseline.examples->slices);
+  const auto tests = test_on_slices(run.examples->slices, baseline.examples->slices, run.examples->documents);
   for (auto& result : run.slices) {
     const auto twin = std::ranges::find(baseline.slices, result.slice, &SliceResult::slice);
     if (twin == baseline.slices.end()) continue;

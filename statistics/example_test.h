@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "comparison/statistics/paired_test.h"
+#include "statistics/paired_test.h"
 
 namespace zoo {
 
@@ -27,13 +27,19 @@ struct ExampleValues {
   std::string inputs;                   // a hash of the examples: values of other examples cannot be compared
   std::vector<ExampleText> texts = {};  // one for each example, or none
   std::vector<SliceValues> slices = {};  // of texts: bits and bytes, one for each of kTextSlices
+  std::vector<int64_t> documents = {};   // the number of each example's document, from 0; none: see below
 };
+
+/// The sums over the values of each document, which has a number from 0 on. Without documents the values.
+std::vector<double> sums_by_document(const std::vector<double>& values,
+                                     const std::vector<int64_t>& documents);
 
 /// The difference of the metrics of two models on the same examples: its interval by a paired bootstrap
 /// (Efron & Tibshirani 1993), and p by approximate randomisation, which exchanges the values of single
 /// examples at random (Noreen 1989; of right and wrong answers: McNemar's test). Examples count as
-/// independent of each other. The same examples give the same result. Nothing for fewer than two examples, or
-/// for examples of other inputs or weights.
+/// independent of each other. Where they have documents, these do, and are drawn and exchanged whole
+/// (PairedTest::n counts them). The same examples give the same result. Nothing for fewer than two examples
+/// or documents, or for examples of other inputs, weights or documents.
 std::optional<PairedTest> test_on_examples(const ExampleValues& values, const ExampleValues& baseline);
 
 /// An example that one of two models is better at.

@@ -16,13 +16,13 @@
 #include "checkpoints/checkpoint.h"
 #include "checkpoints/guess.h"
 #include "comparison/planning/plan.h"
-#include "comparison/statistics/example_test.h"
-#include "comparison/statistics/paired_test.h"
-#include "comparison/statistics/power_law.h"
 #include "costs/scaling.h"
 #include "io/metrics_log.h"
 #include "pages/structures/structure_page.h"
 #include "pages/tables/confusion.h"
+#include "statistics/example_test.h"
+#include "statistics/paired_test.h"
+#include "statistics/power_law.h"
 #include "tasks/metric.h"
 #include "tasks/metrics/text_metrics.h"
 #include "tasks/task.h"
@@ -70,9 +70,12 @@ struct SeedResults {
   std::vector<std::string> ablated = {};  // the parts that an ablation has replaced in this one
 };
 
-/// What a test compares: the metrics of several seeds, or what two models reached on each example.
-enum class TestedOver { seeds, examples };
-constexpr auto config_names(TestedOver) { return std::to_array<std::string_view>({"seeds", "examples"}); }
+/// What a test compares: the metrics of several seeds, or what two models reached on each example, or on the
+/// examples of each document.
+enum class TestedOver { seeds, examples, documents };
+constexpr auto config_names(TestedOver) {
+  return std::to_array<std::string_view>({"seeds", "examples", "documents"});
+}
 
 /// A run against its baseline.
 struct VersusBaseline {

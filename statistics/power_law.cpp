@@ -1,4 +1,4 @@
-#include "comparison/statistics/power_law.h"
+#include "statistics/power_law.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,7 @@
 #include <stdexcept>
 
 #include "base/student_t.h"
-#include "comparison/statistics/paired_test.h"
+#include "statistics/paired_test.h"
 
 namespace zoo {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "comparison/findings/results.h"
 #include "comparison/planning/plan.h"
-#include "comparison/results.h"
 
 namespace zoo {
 

@@ -1,4 +1,4 @@
-#include "comparison/main_effects.h"
+#include "comparison/findings/main_effects.h"
 
 #include <algorithm>
 #include <map>

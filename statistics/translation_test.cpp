@@ -1,4 +1,4 @@
-#include "comparison/statistics/translation_test.h"
+#include "statistics/translation_test.h"
 
 #include <algorithm>
 #include <cmath>

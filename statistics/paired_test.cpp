@@ -1,4 +1,4 @@
-#include "comparison/statistics/paired_test.h"
+#include "statistics/paired_test.h"
 
 #include <algorithm>
 #include <cmath>

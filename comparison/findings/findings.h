@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "comparison/results.h"
+#include "comparison/findings/results.h"
 
 namespace zoo {
 

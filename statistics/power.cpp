@@ -1,10 +1,10 @@
-#include "comparison/statistics/power.h"
+#include "statistics/power.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "base/student_t.h"
-#include "comparison/statistics/paired_test.h"
+#include "statistics/paired_test.h"
 
 namespace zoo {
 

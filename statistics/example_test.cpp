@@ -1,4 +1,4 @@
-#include "comparison/statistics/example_test.h"
+#include "statistics/example_test.h"
 
 #include <algorithm>
 #include <cmath>
@@ -55,21 +55,31 @@ double exchange_p(const std::vector<double>& differences) {
 double deviation_of(const std::vector<double>& values) { return *mean_interval(values).deviation; }
 
 bool can_be_compared(const ExampleValues& values, const ExampleValues& baseline) {
-  return values.values.size() >= 2 && values.inputs == baseline.inputs && values.weights == baseline.weights;
+  return values.values.size() >= 2 && values.inputs == baseline.inputs &&
+         values.weights == baseline.weights && values.documents == baseline.documents;
 }
 
 }  // namespace
 
+std::vector<double> sums_by_document(const std::vector<double>& values,
+                                     const std::vector<int64_t>& documents) {
+  if (documents.empty()) return values;
+  std::vector<double> sums(static_cast<size_t>(std::ranges::max(documents) + 1));
+  for (size_t i = 0; i < values.size(); ++i) sums.at(static_cast<size_t>(documents.at(i))) += values[i];
+  return sums;
+}
+
 std::optional<PairedTest> test_on_examples(const ExampleValues& values, const ExampleValues& baseline) {
   if (!can_be_compared(values, baseline)) return std::nullopt;
-  const size_t n = values.values.size();
-  const double weight = std::accumulate(values.weights.begin(), values.weights.end(), 0.0);
-  if (!(weight > 0)) return std::nullopt;
-  std::vector<double> differences(n);
+  const auto weights = sums_by_document(values.weights, values.documents);
+  const double weight = std::accumulate(weights.begin(), weights.end(), 0.0);
+  if (!(weight > 0) || weights.size() < 2) return std::nullopt;
+  std::vector<double> differences(values.values.size());
   std::ranges::transform(values.values, baseline.values, differences.begin(), std::minus<>());
+  differences = sums_by_document(differences, values.documents);
   if (std::ranges::all_of(differences, [](double one) { return one == 0; }))
     return PairedTest{.n = std::ssize(differences), .difference = 0, .error = 0, .low = 0, .high = 0, .p = 1};
-  const auto drawn = bootstrap(differences, values.weights);
+  const auto drawn = bootstrap(differences, weights);
   return PairedTest{.n = std::ssize(differences),
                     .difference = std::accumulate(differences.begin(), differences.end(), 0.0) / weight,
                     .error = deviation_of(drawn),

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "comparison/results.h"
+#include "comparison/findings/results.h"
 
 namespace zoo {
 

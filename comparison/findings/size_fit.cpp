@@ -1,4 +1,4 @@
-#include "comparison/size_fit.h"
+#include "comparison/findings/size_fit.h"
 
 #include <algorithm>
 #include <stdexcept>
@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "comparison/findings.h"
+#include "comparison/findings/findings.h"
 #include "pages/tables/markdown_text.h"
 #include "pages/tables/report_document.h"
 

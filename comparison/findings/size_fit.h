@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "comparison/results.h"
+#include "comparison/findings/results.h"
 
 namespace zoo {
 

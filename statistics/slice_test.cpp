@@ -1,4 +1,4 @@
-#include "comparison/statistics/slice_test.h"
+#include "statistics/slice_test.h"
 
 #include <algorithm>
 #include <cmath>
@@ -58,6 +58,14 @@ std::vector<Pair> pairs_of(const std::vector<SliceValues>& slices, const std::ve
   return pairs;
 }
 
+std::vector<SliceValues> by_document(std::vector<SliceValues> slices, const std::vector<int64_t>& documents) {
+  for (auto& slice : slices) {
+    slice.values = sums_by_document(slice.values, documents);
+    slice.weights = sums_by_document(slice.weights, documents);
+  }
+  return slices;
+}
+
 /// The differences of each slice in samples of the examples with replacement, sorted.
 std::vector<std::vector<double>> bootstrap_of(const std::vector<Pair>& pairs) {
   const auto n = static_cast<int64_t>(pairs.front().n());
@@ -104,8 +112,11 @@ std::vector<double> exchange_p_of(const std::vector<Pair>& pairs) {
 }  // namespace
 
 std::vector<std::optional<PairedTest>> test_on_slices(const std::vector<SliceValues>& slices,
-                                                      const std::vector<SliceValues>& baseline) {
-  const auto pairs = pairs_of(slices, baseline);
+                                                      const std::vector<SliceValues>& baseline,
+                                                      const std::vector<int64_t>& documents) {
+  pairs_of(slices, baseline);  // throws
+  const auto own_sums = by_document(slices, documents), baseline_sums = by_document(baseline, documents);
+  const auto pairs = pairs_of(own_sums, baseline_sums);
   std::vector<std::optional<PairedTest>> tests(pairs.size());
   if (pairs.empty() || pairs.front().n() < 2) return tests;
   const auto drawn = bootstrap_of(pairs);
