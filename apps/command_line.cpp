@@ -101,6 +101,7 @@ int command_line(int argc, char** argv) {
   add_heads(app);
   add_ablate(app);
   add_patch(app);
+  add_attribute(app);
   add_contacts(app);
   add_structure(app);
   add_config(app);

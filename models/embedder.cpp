@@ -55,6 +55,11 @@ void TokenEmbedderImpl::visit_weights(const WeightVisitor& visit) const {
     visit({segment_embedding->weight, 0, segment_embedding->weight.size(0), WeightUse::table});
 }
 
+void TokenEmbedderImpl::observe(TokenVectorObserver* observer, StackSide side) {
+  observer_ = observer;
+  side_ = side;
+}
+
 torch::Tensor token_dropout_factors(const TokenInput& input, int64_t mask) {
   constexpr double kept_in_training = 1 - 0.15 * 0.8;
   const auto is_mask = input.ids == mask;
@@ -66,7 +71,8 @@ torch::Tensor token_dropout_factors(const TokenInput& input, int64_t mask) {
 }
 
 torch::Tensor TokenEmbedderImpl::forward(const TokenInput& input) {
-  auto x = token_->forward(input.ids);  // (B, T, D)
+  auto x = token_->forward(input.ids);  // (B, T, E)
+  if (observer_) x = observer_->on(side_, x);
   if (config_.token_dropout) x = x * token_dropout_factors(input, *config_.token_dropout).to(x.scalar_type());
   if (segment_embedding) {
     x = x + (input.segments.defined() ? segment_embedding(input.segments)

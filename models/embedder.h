@@ -7,6 +7,7 @@
 #include <torch/types.h>
 
 #include "data/batch.h"
+#include "layers/attention/activation_observer.h"
 #include "layers/attention/added_positions.h"
 #include "layers/attention/positions.h"
 #include "layers/weights/embedding.h"
@@ -43,6 +44,14 @@ struct TokenInput {
   PositionRange range = {};     // positions of the tokens
 };
 
+/// Sees the vectors of tokens, to which nothing is added yet, and may replace them.
+class TokenVectorObserver {
+ public:
+  virtual ~TokenVectorObserver() = default;
+  /// `vectors`: (B, T, E), with the factor of the table. Returns what the pass goes on with, of this shape.
+  virtual torch::Tensor on(StackSide side, const torch::Tensor& vectors) = 0;
+};
+
 /// Embeds tokens, their absolute positions and segments; then a norm, dropout, and a map to D. The
 /// configuration says which of these exist.
 class TokenEmbedderImpl : public Cloneable<TokenEmbedderImpl, EmbedderImpl>, public WeightOwner {
@@ -54,6 +63,12 @@ class TokenEmbedderImpl : public Cloneable<TokenEmbedderImpl, EmbedderImpl>, pub
   /// (B, T, D). Throws DataError if a sequence is longer than the table of learned positions.
   torch::Tensor forward(const TokenInput& input);
   void visit_weights(const WeightVisitor& visit) const override;
+  /// The table of token vectors.
+  const TokenEmbeddingImpl& table() const { return *token_; }
+  /// Later calls show the vectors of tokens to `observer`; null: to nobody. Use TokenVectorScope
+  /// (models/observation_scope.h). A copy is not observed.
+  void observe(TokenVectorObserver* observer, StackSide side);
+  bool is_observed() const { return observer_ != nullptr; }
   auto arguments() const { return std::tie(config_, token_); }
   void pretty_print(std::ostream& stream) const override;
 
@@ -65,6 +80,8 @@ class TokenEmbedderImpl : public Cloneable<TokenEmbedderImpl, EmbedderImpl>, pub
  private:
   ModelConfig config_;
   std::shared_ptr<TokenEmbeddingImpl> token_;  // not registered here: the model owns it
+  TokenVectorObserver* observer_ = nullptr;
+  StackSide side_ = StackSide::only;
 };
 
 class TokenEmbedder : public torch::nn::ModuleHolder<TokenEmbedderImpl> {

@@ -33,4 +33,35 @@ ObservationScope::~ObservationScope() {
   for (const auto& stack : stacks_) stack->observe(nullptr, StackSide::only);
 }
 
+TokenEmbedders token_embedders_of(const torch::nn::Module& model) {
+  const bool two_sides = stacks_of(model).size() > 1;
+  TokenEmbedders embedders;
+  size_t n_found = 0;
+  for (const auto& module : model.modules()) {
+    if (!std::dynamic_pointer_cast<EmbedderImpl>(module)) continue;
+    // The encoder's is the first one; in a model that reads recordings it embeds no tokens.
+    const auto side = !two_sides ? StackSide::only : n_found == 0 ? StackSide::encoder : StackSide::decoder;
+    ++n_found;
+    if (auto tokens = std::dynamic_pointer_cast<TokenEmbedderImpl>(module))
+      embedders.emplace(side, std::move(tokens));
+  }
+  return embedders;
+}
+
+TokenVectorScope::TokenVectorScope(Model& model, TokenVectorObserver& observer)
+    : embedders_(token_embedders_of(model)) {
+  if (embedders_.empty())
+    throw UsageError(
+        "this model has no vectors of tokens that could be replaced: choose a decoder, an encoder or an "
+        "encoder_decoder");
+  for (const auto& [side, embedder] : embedders_)
+    if (embedder->is_observed())
+      throw UsageError("the model's vectors are observed already: end the other TokenVectorScope");
+  for (const auto& [side, embedder] : embedders_) embedder->observe(&observer, side);
+}
+
+TokenVectorScope::~TokenVectorScope() {
+  for (const auto& [side, embedder] : embedders_) embedder->observe(nullptr, StackSide::only);
+}
+
 }  // namespace zoo

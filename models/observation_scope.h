@@ -1,9 +1,12 @@
 #pragma once
 // Reading and replacing activations in the forward passes of a model.
 
+#include <map>
+#include <memory>
 #include <vector>
 
 #include "layers/attention/activation_observer.h"
+#include "models/embedder.h"
 #include "models/model.h"
 #include "models/stack.h"
 
@@ -23,6 +26,25 @@ class ObservationScope {
 
  private:
   std::vector<std::shared_ptr<StackImpl>> stacks_;
+};
+
+/// Token embedders of a model, by the stacks that read them.
+using TokenEmbedders = std::map<StackSide, std::shared_ptr<TokenEmbedderImpl>>;
+/// Those of a model; empty: it reads no tokens, or has an embedder of its own.
+TokenEmbedders token_embedders_of(const torch::nn::Module& model);
+
+/// The same for the vectors of tokens (TokenVectorObserver in models/embedder.h), which are the input that
+/// gradients reach: a token itself has none.
+class TokenVectorScope {
+ public:
+  /// Throws UsageError for a model without token embedders, or if another scope observes them.
+  TokenVectorScope(Model& model, TokenVectorObserver& observer);
+  ~TokenVectorScope();
+  TokenVectorScope(const TokenVectorScope&) = delete;
+  TokenVectorScope& operator=(const TokenVectorScope&) = delete;
+
+ private:
+  TokenEmbedders embedders_;
 };
 
 /// The stacks of a model in the order in which they compute; empty: it has no activations with names.

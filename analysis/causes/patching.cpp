@@ -8,6 +8,7 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include "analysis/causes/repeated_rows.h"
 #include "base/error.h"
 #include "models/inference_scope.h"
 
@@ -40,35 +41,6 @@ class RowPatcher final : public ActivationObserver {
   const Activations& clean_;
   std::span<const Patch> patches_;
 };
-
-/// The batch with its only row `n` times.
-Batch repeated(const Batch& batch, int64_t n) {
-  auto rows = batch;
-  const auto repeat = [n](torch::Tensor& x) {
-    if (!x.defined()) return;
-    std::vector<int64_t> times(static_cast<size_t>(x.dim()), 1);
-    times.front() = n;
-    x = x.repeat(times);
-  };
-  repeat(rows.input.ids);
-  repeat(rows.segments);
-  repeat(rows.decoder.ids);
-  for (auto& [name, field] : rows.fields) repeat(field);
-  if (batch.positions.defined()) {
-    const int64_t width = batch.decoder.defined() ? batch.decoder.length() : batch.input.length();
-    std::vector<torch::Tensor> positions;
-    for (int64_t r = 0; r < n; ++r) positions.push_back(batch.positions + r * width);
-    rows.positions = torch::cat(positions);
-  }
-  return rows;
-}
-
-int64_t n_vectors(const Batch& batch) {
-  int64_t n = 1;
-  for (const auto* const ids : {&batch.input.ids, &batch.decoder.ids})
-    if (ids->defined()) n = std::max(n, ids->size(1));
-  return n;
-}
 
 std::vector<Patch> patches_of_heads(const Activations& activations) {
   std::vector<Patch> patches;
@@ -109,14 +81,14 @@ torch::Tensor patched_logits(Model& model, const Batch& clean, const Batch& corr
   const InferenceScope inference(model);
   const auto activations = record_activations(model, clean);
   for (const auto& patch : patches) require_part(patch.part, activations);
-  const int64_t at_once = std::max<int64_t>(1, kVectorsAtOnce / n_vectors(corrupt));
+  const int64_t at_once = rows_at_once(corrupt, kVectorsAtOnce);
   std::vector<torch::Tensor> found;
   for (int64_t begin = 0; begin < std::ssize(patches); begin += at_once) {
     const int64_t n = std::min(at_once, std::ssize(patches) - begin);
     RowPatcher patcher(activations,
                        std::span(patches).subspan(static_cast<size_t>(begin), static_cast<size_t>(n)));
     const ObservationScope scope(model, patcher);
-    const auto features = model.features(repeated(corrupt, n));  // (n·M, D)
+    const auto features = model.features(repeated_rows(corrupt, n));  // (n·M, D)
     const auto at_place = features.view({n, -1, features.size(-1)}).select(1, place);
     found.push_back(model.logits(at_place).to(torch::kCPU, torch::kDouble));
   }

@@ -77,6 +77,7 @@ Question ask_image(const Run& run, const std::string& file) {
   auto inputs = run.task().read_inputs({file});
   Question question{.batch = std::move(inputs.batch), .input = file};
   if (const auto grid = run.model().patch_grid(question.batch)) question.source_tokens = place_names(*grid);
+  if (!inputs.shown.empty()) question.shown = inputs.shown.front();
   question.places = {"the whole picture"};
   question.targets = {-1};
   return question;

@@ -26,6 +26,8 @@ struct Question {
   std::vector<int64_t> targets = {};
   /// The place that people ask about first: the last one, or the first masked token.
   int64_t place = 0;
+  /// Of a picture: the part of it that the batch's image shows, in its pixels.
+  std::optional<Box> shown = {};
   /// The name of an output.
   std::function<std::string(int64_t)> label = {};
 };

@@ -1,5 +1,7 @@
 #include "analysis/causes/reports_json.h"
 
+#include <tuple>
+
 #include <nlohmann/json.hpp>
 
 #include "base/named_enum.h"
@@ -102,6 +104,43 @@ std::string to_json(const PatchReport& report) {
                          {"corrupt_difference", report.corrupt_difference},
                          {"heads", results(report.heads)},
                          {"positions", results(report.positions)}});
+}
+
+std::string to_json(const AttributionReport& report) {
+  const auto& [options, question] = std::tie(report.options, report.question);
+  const bool integrates = options.by == AttributionBy::integrated_gradients;
+  Json document{{"name", report.name},
+                {"input", question.input},
+                {"target", question.target},
+                {"by", name_of(options.by)}};
+  if (integrates) {
+    document["baseline"] = name_of(options.baseline);
+    document["steps"] = options.steps;
+  }
+  document["place"] = report.place;
+  document["answer"] = output_json(question, report.answer);
+  document["against"] = options.against ? output_json(question, *options.against) : Json();
+  document["score"] = report.score;
+  if (integrates) document["baseline_score"] = report.baseline_score;
+  document["sum"] = report.sum();
+  if (integrates) document["completeness_error"] = report.completeness_error();
+  if (const auto& picture = report.picture) {
+    auto rows = Json::array();
+    for (auto row = report.source.begin(); row != report.source.end(); row += picture->columns)
+      rows.push_back(std::vector<double>(row, row + picture->columns));
+    document["picture"] = {
+        {"rows", picture->rows}, {"columns", picture->columns}, {"attributions", std::move(rows)}};
+    return shown_json(document);
+  }
+  const auto tokens = [](const std::vector<std::string>& names, const std::vector<double>& values) {
+    auto list = Json::array();
+    for (size_t i = 0; i < values.size(); ++i)
+      list.push_back({{"token", names.at(i)}, {"attribution", values[i]}});
+    return list;
+  };
+  document["source"] = tokens(question.source_tokens, report.source);
+  document["decoder"] = tokens(report.target_names, report.target);
+  return shown_json(document);
 }
 
 std::string to_json(const HeadKindReport& report) {

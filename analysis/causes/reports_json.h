@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "analysis/causes/ablation.h"
+#include "analysis/causes/attribution.h"
 #include "analysis/causes/contributions.h"
 #include "analysis/causes/head_kinds.h"
 #include "analysis/causes/lens.h"
@@ -47,6 +48,13 @@ std::string to_json(const AblationReport& report);
 /// "label"}, "clean_difference", "corrupt_difference", "heads": [{"part", "difference", "recovered"}, …],
 /// "positions": [{"part", "position", "difference", "recovered"}, …]}.
 std::string to_json(const PatchReport& report);
+
+/// {"name", "input", "target", "by", "baseline", "steps", "place", "answer": {"id", "label"}, "against": the
+/// same or null, "score", "baseline_score", "sum", "completeness_error", "source": [{"token", "attribution"},
+/// …], "decoder": the same of what the decoder of two sides reads}; gradient_input has no baseline, steps,
+/// baseline_score and completeness_error. A picture has "picture": {"rows", "columns", "attributions": rows
+/// of numbers} in place of both lists.
+std::string to_json(const AttributionReport& report);
 
 /// {"name", "length", "recall", "heads": [{"kind", "layer", "head", "previous", "duplicate", "induction"},
 /// …]}; recall is null for a model that does not write.

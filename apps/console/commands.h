@@ -29,6 +29,7 @@ void add_lens(CLI::App& app);
 void add_probe(CLI::App& app, int& exit_code);
 void add_heads(CLI::App& app);
 void add_ablate(CLI::App& app);
+void add_attribute(CLI::App& app);
 void add_patch(CLI::App& app);
 void add_contacts(CLI::App& app);
 void add_structure(CLI::App& app);

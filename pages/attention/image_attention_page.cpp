@@ -11,10 +11,10 @@
 #include "analysis/attention_statistics.h"
 #include "analysis/image_attention.h"
 #include "base/error.h"
-#include "data/images/augment.h"
-#include "data/images/image_file.h"
 #include "io/json_document.h"
+#include "pages/page_picture.h"
 #include "pages/page_template.h"
+#include "tokenizers/subwords/specification.h"
 
 namespace zoo {
 namespace embedded {  // cmake/ZooEmbed.cmake
@@ -24,21 +24,6 @@ extern const char image_attention_page[];
 namespace {
 
 constexpr int64_t kMostPackedWeights = 36'000'000;  // a page of about 50 MB, which browsers load slowly
-constexpr int64_t kMostSide = 1600;                 // of the picture in the page, in pixels
-
-/// RFC 4648.
-std::string base64(std::string_view bytes) {
-  constexpr std::string_view digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string text;
-  text.reserve((bytes.size() + 2) / 3 * 4);
-  for (size_t i = 0; i < bytes.size(); i += 3) {
-    const size_t n = std::min<size_t>(3, bytes.size() - i);
-    uint32_t group = 0;
-    for (size_t k = 0; k < 3; ++k) group = group << 8 | (k < n ? static_cast<uint8_t>(bytes[i + k]) : 0U);
-    for (size_t k = 0; k < 4; ++k) text += k <= n ? digits[group >> (18 - 6 * k) & 63] : '=';
-  }
-  return text;
-}
 
 /// (T, S) weights, see the header.
 nlohmann::ordered_json packed(const torch::Tensor& weights) {
@@ -56,7 +41,7 @@ nlohmann::ordered_json packed(const torch::Tensor& weights) {
       bytes += static_cast<char>(std::lround(most * std::clamp(share, 0.0, 1.0)));
     }
   }
-  return {{"tops", std::move(tops)}, {"rows", base64(bytes)}};
+  return {{"tops", std::move(tops)}, {"rows", to_base64(bytes)}};
 }
 
 nlohmann::ordered_json maps_json(const std::vector<AttentionLayer>& layers) {
@@ -81,19 +66,9 @@ nlohmann::ordered_json rollouts_json(const std::vector<Rollout>& rollouts) {
   return list;
 }
 
-std::string data_uri(const Image& picture) {
-  const auto& [channels, height, width] = picture.shape;
-  const int64_t side = std::max(height, width);
-  if (side <= kMostSide) return "data:image/png;base64," + base64(encode_png(picture));
-  const auto smaller = [&](int64_t length) { return std::max<int64_t>(1, length * kMostSide / side); };
-  const Rectangle whole{.top = 0, .left = 0, .height = height, .width = width};
-  return "data:image/png;base64," +
-         base64(encode_png(resized(picture, whole, smaller(height), smaller(width))));
-}
-
 std::string page_data(const AttentionReport& report) {
   auto data = image_json(report);
-  data["picture"] = data_uri(report.image->picture);
+  data["picture"] = picture_uri(report.image->picture);
   data["maps"] = maps_json(report.layers);
   data["heads"] = parse_ordered_json(to_json(head_statistics(report)));
   data["rollout"] = rollouts_json(attention_rollout(report));

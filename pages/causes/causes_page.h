@@ -1,5 +1,5 @@
 #pragma once
-// Pages that say which part of a model does what. Each is one file that needs nothing else.
+// Pages that say which part of a model, or of its input, does what. Each is one file that needs nothing else.
 
 #include <optional>
 #include <string>
@@ -8,13 +8,11 @@
 
 namespace zoo {
 
-/// What the model would say after each layer at each place, and the parts of a logit.
+/// The views of cause_views.h as pages.
 std::string lens_page(const LensReport& report, const std::optional<LensContributions>& contributions);
-
-/// The change of the loss without each head and each sub-layer.
 std::string ablation_page(const AblationReport& report);
-
-/// What each patch recovers: by head, and by layer and position.
 std::string patch_page(const PatchReport& report);
+/// With the picture, if the report is of one. Throws DataError if its file cannot be read.
+std::string attribution_page(const AttributionReport& report);
 
 }  // namespace zoo

@@ -1,4 +1,4 @@
-// zoo lens, zoo heads, zoo ablate and zoo patch, as users run them.
+// zoo lens, zoo heads, zoo ablate, zoo patch and zoo attribute, as users run them.
 
 #include <set>
 #include <string>
@@ -149,6 +149,36 @@ TEST_F(CauseCommands, PatchesBringTheCleanAnswerBack) {
   EXPECT_THAT(page("patch.html"), HasSubstr("\"b / o\",\"e / r\""));
 }
 
+TEST_F(CauseCommands, AttributionsAddUpToTheAnswer) {
+  const auto text = output("attribute writer --text 'to be' --answer n --steps 400 --out attribution.html");
+  EXPECT_THAT(text,
+              StartsWith("the logit of “n” at place 4, by integrated gradients, baseline zero, 400 steps\n"));
+  EXPECT_THAT(text, HasSubstr("\n    4  “e” "));
+  EXPECT_THAT(text, HasSubstr("for the baseline: error "));
+  EXPECT_THAT(page("attribution.html"), HasSubstr("<title>Attribution: to be</title>"));
+  const auto attribution = document("attribute writer --text 'to be' --answer n --steps 400");
+  double sum = 0;
+  for (const auto& token : attribution["source"]) sum += token["attribution"].get<double>();
+  EXPECT_NEAR(sum, attribution["sum"], 1e-9);
+  EXPECT_NEAR(attribution["completeness_error"],
+              sum - attribution["score"].get<double>() + attribution["baseline_score"].get<double>(), 1e-9);
+  EXPECT_NEAR(attribution["completeness_error"], 0, 0.05);
+  // The logit is the one that the lens takes apart.
+  const auto lens = document("lens writer --text 'to be' --answer n");
+  EXPECT_NEAR(attribution["score"], lens["contributions"]["logit"], 1e-4);
+  EXPECT_EQ(attribution["answer"]["label"], "n");
+  EXPECT_TRUE(attribution["against"].is_null());
+
+  const auto sides = document("attribute translator --text 'das ist gut' --target that --by gradient_input");
+  EXPECT_THAT(sides["source"], SizeIs(12));
+  EXPECT_THAT(sides["decoder"], SizeIs(5));
+  EXPECT_EQ(sides["decoder"][0]["token"], "<bos>");
+  EXPECT_FALSE(sides.contains("completeness_error"));
+  const auto filler = document("attribute filler --text 'to b<mask> or' --baseline mask --steps 4");
+  EXPECT_EQ(filler["place"], 5);
+  EXPECT_EQ(filler["baseline"], "mask");
+}
+
 TEST_F(CauseCommands, HeadsAreFoundOnTokensThatAreRepeated) {
   const auto text = output("heads writer --length 6");
   EXPECT_THAT(text, StartsWith("layer  head  previous  duplicate  induction\n    0     0 "));
@@ -174,6 +204,12 @@ TEST_F(CauseCommands, RefuseInOneLine) {
   EXPECT_THAT(problem("ablate filler --text 'to be'"), HasSubstr("give --data"));
   EXPECT_THAT(problem("patch writer --clean 'to be' --corrupt 'to'"),
               HasSubstr("has 5 tokens and the corrupted one 2"));
+  EXPECT_THAT(problem("attribute writer --text 'to be' --by gradient_input --steps 3"),
+              HasSubstr("--baseline and --steps are for --by integrated_gradients"));
+  EXPECT_THAT(problem("attribute writer --text 'to be' --baseline mask"),
+              HasSubstr("the vocabulary has no token <mask>"));
+  EXPECT_THAT(problem("attribute writer --text 'to be' --answer n --against n"),
+              HasSubstr("name two outputs"));
   EXPECT_THAT(problem("heads writer --length 17"), HasSubstr("give a length from 2 to 16"));
   EXPECT_THAT(problem("heads translator"), HasSubstr("models with one side"));
 }

@@ -689,6 +689,7 @@ TEST_F(Commands, HelpDescribesEveryOption) {
                                     "heads",
                                     "ablate",
                                     "patch",
+                                    "attribute",
                                     "contacts",
                                     "structure",
                                     "config",

@@ -37,8 +37,44 @@ def check_cells(page, data):
                     check(colour != "rgba(0, 0, 0, 0)", f"{grid['title']}: a number without a colour")
 
 
+def check_texts(page, data):
+    """Tokens have colours, and the arrow keys lead from one to the next."""
+    texts = page.run("[...document.querySelectorAll('.coloured')].map(t => [...t.children].map(c => getComputedStyle(c).backgroundColor))")
+    check([len(colours) for colours in texts] == [len(text["tokens"]) for text in data.get("texts", [])], "another number of tokens")
+    for text, colours in zip(data.get("texts", []), texts):
+        check(all(colour != "rgba(0, 0, 0, 0)" for colour in colours), f"{text['title']}: a token without a colour")
+        check(len(set(colours)) == len(set(text["values"])), f"{text['title']}: equal colours of different numbers")
+    if not texts:
+        return
+    page.tab_to(".coloured .place")
+    for i in range(1, min(4, len(texts[0]))):
+        page.press("ArrowRight")
+        said = page.run("document.activeElement.closest('.card').querySelector('.readout').textContent")
+        expected = f"{i} “{data['texts'][0]['tokens'][i]}”: {data['texts'][0]['values'][i]:.4f}"
+        check(said == expected, f"“{said}” is said, not “{expected}”")
+
+
+def check_pictures(page, data):
+    """The parts stand where they are in the picture, and can be reached by keys."""
+    for picture in data.get("pictures", []):
+        frame, table = page.run("['.pictured', '.squares'].map(s => document.querySelector(s).getBoundingClientRect())"
+                                ".map(r => [r.x, r.y, r.width, r.height])")
+        width, height = picture["size"]
+        scale = frame[2] / width
+        check(abs(frame[3] - height * scale) < 1.5, "the picture has another shape")
+        x, y, w, h = picture["part"] or [0, 0, width, height]
+        expected = [frame[0] + x * scale, frame[1] + y * scale, w * scale, h * scale]
+        check(all(abs(a - b) < 1.5 for a, b in zip(table, expected)), f"the parts are at {table}, not at {expected}")
+        page.tab_to(".squares td")
+        page.press("ArrowDown")
+        said = page.run("document.activeElement.closest('.card').querySelector('.readout').textContent")
+        check(said == f"row 1 column 0: {picture['values'][1][0]:.4f}", f"“{said}” is said")
+
+
 def check_keys(page, data):
     """The tab key leads to a table, arrows lead through it, and the line above says what stands there."""
+    if not data["grids"]:
+        return
     grid = data["grids"][0]
     page.tab_to("table.grid td")
     check(page.run(FOCUSED) == [1, 1], "the first cell is not the first that is reached")
@@ -74,6 +110,8 @@ def check_page(page, path):
     check(page.run("document.getElementById('title').textContent") == data["title"], "the title is another one")
     check(page.run("document.getElementById('summary').textContent") == data["summary"], "the summary is another one")
     check_cells(page, data)
+    check_texts(page, data)
+    check_pictures(page, data)
     check_keys(page, data)
     check_bars(page, data)
     check_widths(page, path)

@@ -5,7 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "data/images/image_file.h"
 #include "tests/pages/page_support.h"
+#include "tests/support/temp_dir.h"
 
 namespace zoo::testing {
 namespace {
@@ -119,10 +121,67 @@ TEST(CausesPage, OfPatchesHasHeadsAndPositions) {
   EXPECT_EQ(stream["values"], Json({{1.0, 0.75, 0.5}, {0.0, -0.25, -0.5}}));
 }
 
+AttributionReport attribution() {
+  AttributionReport report{.name = "a run", .question = question(), .place = 2, .answer = 0};
+  report.score = 2;
+  report.baseline_score = -0.5;
+  report.source = {0.5, -1, 3.25};
+  return report;
+}
+
+/// Of a picture of 6 × 4 pixels, of which a square in the middle is read.
+AttributionReport picture_attribution(const TempDir& dir) {
+  const Image image{.shape = {.channels = 3, .height = 4, .width = 6},
+                    .pixels = std::vector<uint8_t>(4 * 6 * 3, 128)};
+  dir.write("picture.png", encode_png(image));
+  auto report = attribution();
+  report.question.input = (dir / "picture.png").string();
+  report.question.places = {"the whole picture"};
+  report.source = {0.5, -1, 3.25, 0.125};
+  report.picture = {.rows = 2, .columns = 2, .covered = Box{.x = 1, .y = 0, .width = 4, .height = 4}};
+  return report;
+}
+
+TEST(CausesPage, OfAttributionsHasTokensInColours) {
+  const auto data = data_of(attribution_page(attribution()));
+  EXPECT_EQ(
+      data["summary"],
+      "The logit of “token 0” at place 2, by integrated gradients, baseline zero, 50 steps. It is 2.0000, "
+      "and -0.5000 for the baseline. The attributions add up to 2.7500: the integral misses +0.2500.");
+  const auto& text = data["texts"][0];
+  EXPECT_EQ(text["tokens"], Json({"a", " ", "</script>"}));
+  EXPECT_EQ(text["values"], Json({0.5, -1.0, 3.25}));
+  EXPECT_EQ(text["most"], 3.25);
+  EXPECT_EQ(data["bars"][0]["items"][0], Json({{"name", "2 “</script>”"}, {"value", 3.25}}));
+  EXPECT_EQ(data["bars"][0]["items"][2]["value"], 0.5);
+  auto both = attribution();
+  both.target = {-4, 1};
+  both.target_names = {"<bos>", "b"};
+  const auto sides = data_of(attribution_page(both));
+  EXPECT_EQ(sides["texts"][1]["title"], "Target");
+  EXPECT_EQ(sides["texts"][0]["most"], 4);
+  EXPECT_EQ(sides["bars"][0]["items"][0]["name"], "Target 0 “<bos>”");
+}
+
+TEST(CausesPage, OfAPictureHasItUnderItsParts) {
+  const TempDir dir;
+  const auto data = data_of(attribution_page(picture_attribution(dir)));
+  EXPECT_TRUE(data["texts"].empty());
+  const auto& picture = data["pictures"][0];
+  EXPECT_EQ(picture["values"], Json({{0.5, -1.0}, {3.25, 0.125}}));
+  EXPECT_EQ(picture["part"], Json({1.0, 0.0, 4.0, 4.0}));
+  EXPECT_EQ(picture["size"], Json({6, 4}));
+  EXPECT_THAT(picture["address"].get<std::string>(), ::testing::StartsWith("data:image/png;base64,"));
+  EXPECT_EQ(data["bars"][0]["items"][0]["name"], "row 1 column 0");
+}
+
 TEST(CausesPage, WritesPagesForABrowser) {
+  const TempDir dir;
   write_pages({{"causes-lens.html", lens_page(lens(), parts())},
                {"causes-ablation.html", ablation_page(ablation())},
-               {"causes-patch.html", patch_page(patches())}});
+               {"causes-patch.html", patch_page(patches())},
+               {"causes-attribution.html", attribution_page(attribution())},
+               {"causes-picture.html", attribution_page(picture_attribution(dir))}});
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <torch/types.h>
 
 #include "analysis/causes/ablation.h"
+#include "analysis/causes/attribution.h"
 #include "analysis/causes/contributions.h"
 #include "analysis/causes/lens.h"
 #include "analysis/causes/patching.h"
@@ -19,7 +20,8 @@ namespace {
 
 constexpr double kOfHooks = 1e-4;
 // As in reference_causes.py.
-constexpr int64_t kChangedLayer = 1, kChangedHead = 1, kAskedPlace = 6, kAskedOutput = 17;
+constexpr int64_t kChangedLayer = 1, kChangedHead = 1, kAskedPlace = 6, kAskedOutput = 17,
+                  kComparedOutput = 4, kSteps = 20, kBaselineToken = 7;
 const std::vector<int64_t> kChangedPositions = {2, 5};
 
 class Causes : public ReferenceTest, public ::testing::WithParamInterface<std::string> {
@@ -134,6 +136,45 @@ TEST_P(Causes, PartsOfALogitAreThoseOfWrittenOutNormsAndAddUp) {
       EXPECT_EQ(std::ranges::count(names, name.substr(5)), 1) << name;
     }
   }
+}
+
+TEST_P(Causes, AttributionsAreThoseOfTransformersGradients) {
+  const auto run = open();
+  const auto reference = this->reference();
+  const bool is_picture = GetParam() == "vit";
+  Question question{.batch = some_rows(reference, 0, 1)};
+  const auto n_targets = static_cast<size_t>(question.batch.n_targets());
+  question.places.assign(n_targets, "x");
+  question.targets.assign(n_targets, -1);
+  question.source_tokens.assign(9, "x");
+  AttributionOptions options{.baseline_token = kBaselineToken,
+                             .steps = kSteps,
+                             .place = place(),
+                             .answer = is_picture ? kAskedOutput % 3 : kAskedOutput,
+                             .against = is_picture ? kComparedOutput % 3 : kComparedOutput};
+  const auto expect = [&](const std::string& by) {
+    const auto report = attribution_report(run.model(), question, options);
+    const auto close = [&](const std::vector<double>& values, const std::string& side) {
+      const auto expected = reference.tensor("attribution/" + by + "/" + side);
+      EXPECT_EQ(values.size(), static_cast<size_t>(expected.numel()));
+      expect_close(torch::tensor(values, torch::kDouble).view(expected.sizes()), expected, by, kOfHooks);
+    };
+    close(report.source, "source");
+    EXPECT_EQ(decodes(), !report.target.empty());
+    if (decodes()) close(report.target, "target");
+    if (options.by == AttributionBy::gradient_input) return;
+    const auto scores = reference.tensor("scores/" + by);
+    EXPECT_NEAR(report.baseline_score, scores[0].item<double>(), kOfHooks) << by;
+    EXPECT_NEAR(report.score, scores[1].item<double>(), kOfHooks) << by;
+  };
+  expect("zero");
+  options.baseline = AttributionBaseline::mean;
+  expect("mean");
+  options.baseline = AttributionBaseline::pad;
+  if (!is_picture) expect("token");
+  options.by = AttributionBy::gradient_input;
+  options.baseline = AttributionBaseline::zero;
+  expect("gradient_input");
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, Causes, ::testing::Values("gpt2", "llama", "bert", "t5", "vit"),

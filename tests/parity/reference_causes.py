@@ -5,10 +5,14 @@ For each case NAME: NAME/ is the directory of the model, NAME.safetensors has th
   BY_WHAT                       (B, M, V): BY zero, mean or resample; WHAT head, attention, feed_forward, positions, source
   patch_heads, patch_WHAT       (layers, heads, V) and (layers, T, V): of the second row with activations of the first
   part/NAME                     a part of the logit OUTPUT at place PLACE of the first row
+  attribution/BY/SIDE           (T), or (rows, columns) of a picture: of the logit OUTPUT less that of AGAINST at place PLACE of the
+                                first row; BY zero, mean or token (integrated gradients), or gradient_input; SIDE source or target
+  scores/BY                     (2): of the baseline and of the input
 """
 
 import contextlib
 
+import numpy
 import torch
 from reference import contiguous
 from reference_interop import (
@@ -25,7 +29,9 @@ from safetensors.torch import save_file
 
 B, T = 2, 9
 LAYER, HEAD, POSITIONS = 1, 1, [2, 5]
-PLACE, OUTPUT = 6, 17
+PLACE, OUTPUT, AGAINST = 6, 17, 4
+STEPS, BASELINE_TOKEN = 20, 7
+PATCH = 4
 
 
 class Side:
@@ -54,8 +60,12 @@ class Hooks(contextlib.ExitStack):
 
 
 class Case:
-    def __init__(self, model, side, inputs, logits, unembed, source=None):
-        """logits(**inputs) → (B, M, V); unembed(residual) → logits; source: the other side, if there is one."""
+    def __init__(self, model, side, inputs, logits, unembed, source=None, tables=None):
+        """logits(**inputs) → (B, M, V); unembed(residual) → logits; source: the other side, if there is one.
+
+        tables: of each input of tokens the name of the argument that takes vectors in its place, and their table.
+        """
+        self.tables = tables
         self.model, self.side, self.inputs, self.logits, self.unembed = model, side, inputs, logits, unembed
         self.source = source
 
@@ -154,6 +164,57 @@ def patches(case, known, place):
     return outputs
 
 
+def integral(gradient_at, x, baseline):
+    """Integrated gradients as captum has them: x and baseline are lists of tensors, gradient_at(inputs) a list."""
+    nodes, weights = numpy.polynomial.legendre.leggauss(STEPS)
+    sums = [torch.zeros_like(each, dtype=torch.double) for each in x]
+    for node, weight in zip((1 + nodes) / 2, weights / 2):
+        between = [b + node * (each - b) for each, b in zip(x, baseline)]
+        for total, gradient in zip(sums, gradient_at(between)):
+            total += weight * gradient.double()
+    return [(each - b).double() * total for each, b, total in zip(x, baseline, sums)]
+
+
+def attributions(case, place):
+    """Of the first row, by gradients at the vectors of tokens or at the pixels."""
+    tables = case.tables
+    if tables:
+        names = [name for name, _ in tables.values()]
+        x = [table(case.inputs[key][:1]).detach() for key, (_, table) in tables.items()]
+        weights = [table.weight.detach() for _, table in tables.values()]
+        baselines = {
+            "zero": [torch.zeros_like(each) for each in x],
+            "mean": [weight.mean(0).expand_as(each) for each, weight in zip(x, weights)],
+            "token": [weight[BASELINE_TOKEN].expand_as(each) for each, weight in zip(x, weights)],
+        }
+    else:
+        names, x = ["pixel_values"], [case.inputs["pixel_values"][:1]]
+        baselines = {"zero": [torch.zeros_like(x[0])], "mean": [x[0].mean((2, 3), keepdim=True).expand_as(x[0])]}
+
+    def score(inputs):
+        logits = case.logits(**dict(zip(names, inputs)))[0, place]
+        return logits[OUTPUT % len(logits)] - logits[AGAINST % len(logits)]
+
+    def gradient_at(inputs):
+        leaves = [each.detach().requires_grad_() for each in inputs]
+        with torch.enable_grad():
+            return torch.autograd.grad(score(leaves), leaves)
+
+    def by_place(values):
+        if tables:
+            return values[0].sum(-1)
+        rows, columns = (n // PATCH for n in values.shape[2:])
+        return values[0].sum(0).view(rows, PATCH, columns, PATCH).sum((1, 3))
+
+    found = {by: integral(gradient_at, x, baseline) for by, baseline in baselines.items()}
+    found["gradient_input"] = [each.double() * gradient.double() for each, gradient in zip(x, gradient_at(x))]
+    outputs = {f"scores/{by}": torch.stack([score(baseline), score(x)]) for by, baseline in baselines.items()}
+    for by, values in found.items():
+        for side, value in zip(("source", "target"), values):
+            outputs[f"attribution/{by}/{side}"] = by_place(value)
+    return outputs
+
+
 def frozen(parts, norm):
     """The parts behind a norm that keeps its scale."""
     whole = sum(parts.values())
@@ -216,6 +277,7 @@ def write(out, name, case, inputs, place, parts):
         outputs["lens"] = torch.stack([case.unembed(known[f"residual.{i}"][:1])[0] for i in range(n + 1)])
         outputs |= ablations(case, known)
         outputs |= patches(case, known, place)
+        outputs |= attributions(case, place)
         found = contributions(case, known, place, *parts)
         total = sum(found.values())
         logit = known["logits"][0, place, OUTPUT % known["logits"].shape[-1]].double()
@@ -240,7 +302,8 @@ def gpt2(out):
     body = model.transformer
     side = Side("", 3, body.h, [x.attn.c_proj for x in body.h], [x.mlp for x in body.h])
     ids = torch.randint(3, len(tokenizer), (B, T))
-    case = Case(model, side, {"input_ids": ids}, token_logits(model), lambda x: model.lm_head(body.ln_f(x)))
+    case = Case(model, side, {"input_ids": ids}, token_logits(model), lambda x: model.lm_head(body.ln_f(x)),
+                tables={"input_ids": ("inputs_embeds", body.wte)})  # fmt: skip
     write(out, "gpt2", case, {"ids": ids}, PLACE, (body.ln_f, model.lm_head.weight[OUTPUT], None))
 
 
@@ -257,7 +320,8 @@ def llama(out):
     body = model.model
     side = Side("", 4, body.layers, [x.self_attn.o_proj for x in body.layers], [x.mlp for x in body.layers])
     ids = torch.randint(3, len(tokenizer), (B, T))
-    case = Case(model, side, {"input_ids": ids}, token_logits(model), lambda x: model.lm_head(body.norm(x)))
+    case = Case(model, side, {"input_ids": ids}, token_logits(model), lambda x: model.lm_head(body.norm(x)),
+                tables={"input_ids": ("inputs_embeds", body.embed_tokens)})  # fmt: skip
     write(out, "llama", case, {"ids": ids}, PLACE, (body.norm, model.lm_head.weight[OUTPUT], None))
 
 
@@ -276,7 +340,8 @@ def bert(out):
         norms=[(x.attention.output.LayerNorm, x.output.LayerNorm) for x in layers],
     )  # fmt: skip
     ids = torch.randint(5, len(tokenizer), (B, T))
-    case = Case(model, side, {"input_ids": ids}, lambda **inputs: model(**inputs).logits, model.cls)
+    case = Case(model, side, {"input_ids": ids}, lambda **inputs: model(**inputs).logits, model.cls,
+                tables={"input_ids": ("inputs_embeds", model.bert.embeddings.word_embeddings)})  # fmt: skip
     predictions = model.cls.predictions
     head = (predictions.transform.dense, torch.nn.functional.gelu, predictions.transform.LayerNorm)
     output = (predictions.decoder.weight[OUTPUT], predictions.decoder.bias[OUTPUT])
@@ -307,6 +372,7 @@ def t5(out):
     case = Case(
         model, side_of(model.decoder, "decoder."), {"input_ids": ids, "decoder_input_ids": target}, token_logits(model),
         lambda x: model.lm_head(norm(x) * scale), source=side_of(model.encoder, "encoder."),
+        tables={"input_ids": ("inputs_embeds", model.shared), "decoder_input_ids": ("decoder_inputs_embeds", model.shared)},
     )  # fmt: skip
     parts = (norm, model.lm_head.weight[OUTPUT] * scale, None)
     write(out, "t5", case, {"ids": ids, "target": target}, PLACE, parts)
