@@ -73,6 +73,10 @@ struct GenerationConfig {
   std::vector<int64_t> suppress_first_tokens = {};  // ids that are not the first token of an output
   /// Ids that stand before each output of a model that reads recordings, such as Whisper's language and task.
   std::vector<int64_t> start_tokens = {};
+  /// The number of the latest time with which an output with times may begin (0.02 s each in Whisper).
+  std::optional<int64_t> max_initial_timestamp = {};
+  /// Of translators between many languages (generation/languages.h): codes; default: those of their files.
+  std::optional<std::string> source_language = {}, target_language = {};
   std::vector<SequenceBias> sequence_biases = {};
   std::optional<int64_t> forced_first_token = {};  // the first token of an output, if one token is before it
   std::optional<int64_t> forced_last_token = {};   // the last possible token, if an output comes to it

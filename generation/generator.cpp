@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "generation/beam_search.h"
+#include "generation/languages.h"
 #include "generation/prompt.h"
 #include "generation/rules/constrained_tokens.h"
 #include "generation/rules/repetition.h"
@@ -103,10 +104,26 @@ TokenIds Generator::encode(const std::string& prompt) const {
   return encode_prompt(tokenizer_, prompt, *model_.generative());
 }
 
-TokenIds Generator::input_ids(const TokenIds& prompt, size_t index) const {
+TokenIds Generator::input_ids(const TokenIds& prompt, size_t index, const GenerationConfig& options) const {
   check_prompt_ids(prompt, tokenizer_, index);
   model_.check_tokens(prompt);
-  return model_input(prompt, tokenizer_, *model_.generative(), fmt::format("prompt {}", index + 1));
+  const auto& language = options.source_language;
+  if (language && continues_prompt())
+    throw UsageError("source_language: this model translates nothing: leave it out");
+  const auto frame = language ? frame_in_language(tokenizer_, *language) : tokenizer_.frame();
+  return model_input(prompt, tokenizer_, *model_.generative(), fmt::format("prompt {}", index + 1), frame);
+}
+
+std::optional<int64_t> Generator::first_token(const GenerationConfig& options) const {
+  if (!options.target_language) return options.forced_first_token;
+  if (continues_prompt()) throw UsageError("target_language: this model translates nothing: leave it out");
+  const int64_t start = decoder_start(tokenizer_.special());
+  if (start >= 0 && is_language(tokenizer_, start)) {
+    throw UsageError(fmt::format(
+        "target_language: outputs of this model begin with {}, which is a part of the model: leave it out",
+        tokenizer_.label(start)));
+  }
+  return language_token(tokenizer_, *options.target_language);
 }
 
 TokenIds Generator::ends(const GenerationConfig& options) const {
@@ -192,12 +209,12 @@ LogitsProcessors Generator::processors(const GenerationConfig& options,
   }
   if (const int64_t least = options.min_new_tokens; least > 0)
     add(ForbiddenTokens(ends, [=](const SequenceView& row) { return std::ssize(row.generated) < least; }));
-  const bool forces_first = options.forced_first_token.has_value();
+  const auto first = first_token(options);
+  const bool forces_first = first.has_value();
   const auto has_room_for_first = [=](const SequenceView& row) { return said.n_before(row) <= 1; };
   if (forces_first) {
-    add(ForcedToken(*options.forced_first_token, [=](const SequenceView& row) {
-      return row.generated.empty() && has_room_for_first(row);
-    }));
+    add(ForcedToken(
+        *first, [=](const SequenceView& row) { return row.generated.empty() && has_room_for_first(row); }));
   }
   if (options.forced_last_token) {
     add(ForcedToken(*options.forced_last_token,
@@ -387,7 +404,7 @@ std::vector<Generation> Generator::generate(const std::vector<TokenIds>& prompts
       result[i].outputs.resize(static_cast<size_t>(options.num_samples));
     } else {
       inputs.push_back(
-          {.number = i, .ids = input_ids(prompts[i], i), .decoder = decoder(prompts[i], options)});
+          {.number = i, .ids = input_ids(prompts[i], i, options), .decoder = decoder(prompts[i], options)});
     }
   }
   search(inputs, options, result);
@@ -450,7 +467,8 @@ GenerationRequest Generator::request(const TokenIds& prompt, const GenerationCon
                                      const FormedParts& parts) const {
   check(options);
   if (options.beam > 1) throw UsageError("beam search has no text until its end: stream with beam = 1");
-  const Input read{.number = number, .ids = input_ids(prompt, number), .decoder = decoder(prompt, options)};
+  const Input read{
+      .number = number, .ids = input_ids(prompt, number, options), .decoder = decoder(prompt, options)};
   const auto whole = constraint(options);
   auto of_parts = part_constraint(options, parts);
   auto asked =

@@ -140,7 +140,9 @@ class Generator {
   };
 
   bool has_nothing_to_answer(const TokenIds& prompt) const;
-  TokenIds input_ids(const TokenIds& prompt, size_t index) const;
+  TokenIds input_ids(const TokenIds& prompt, size_t index, const GenerationConfig& options) const;
+  /// The first token of an output, if it is given.
+  std::optional<int64_t> first_token(const GenerationConfig& options) const;
   /// The tokens that end an output.
   TokenIds ends(const GenerationConfig& options) const;
   SaidTokens said() const;

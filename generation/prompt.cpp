@@ -55,6 +55,11 @@ int64_t token_of_empty_prompt(const Tokenizer& tokenizer) {
 
 TokenIds model_input(TokenIds prompt, const Tokenizer& tokenizer, const GenerativeModel& model,
                      std::string_view name) {
+  return model_input(std::move(prompt), tokenizer, model, name, tokenizer.frame());
+}
+
+TokenIds model_input(TokenIds prompt, const Tokenizer& tokenizer, const GenerativeModel& model,
+                     std::string_view name, const std::optional<TextFrame>& frame) {
   if (model.reads_recordings()) {
     throw UsageError(
         "this model reads recordings, not texts: give it recordings, as in zoo predict RUN --audio FILE");
@@ -63,7 +68,7 @@ TokenIds model_input(TokenIds prompt, const Tokenizer& tokenizer, const Generati
     if (prompt.empty()) prompt.push_back(token_of_empty_prompt(tokenizer));
     return prompt;
   }
-  if (const auto frame = tokenizer.frame()) {
+  if (frame) {
     prompt = framed(*frame, std::move(prompt));
   } else if (const int64_t eos = tokenizer.special().eos; eos >= 0) {
     prompt.push_back(eos);

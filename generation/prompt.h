@@ -2,6 +2,7 @@
 // What may be given to a model as a prompt.
 
 #include <cstddef>
+#include <optional>
 #include <string_view>
 
 #include "base/error.h"
@@ -37,7 +38,11 @@ int64_t token_of_empty_prompt(const Tokenizer& tokenizer);
 /// are none, it reads eos, because documents follow eos in training; without eos bos, else a line break, else
 /// the first token. A model that answers reads them in the vocabulary's frame, or them and eos. Throws
 /// TextTooLongError if they are too many for a model that answers; `name` is what the message calls them,
-/// such as "prompt 3". Throws UsageError if the model reads recordings.
+/// such as "prompt 3". Throws UsageError if the model reads recordings. `frame`: in place of the
+/// vocabulary's.
+TokenIds model_input(TokenIds prompt, const Tokenizer& tokenizer, const GenerativeModel& model,
+                     std::string_view name, const std::optional<TextFrame>& frame);
+/// The same with the vocabulary's own frame.
 TokenIds model_input(TokenIds prompt, const Tokenizer& tokenizer, const GenerativeModel& model,
                      std::string_view name);
 

@@ -213,14 +213,15 @@ void read_start_tokens(ForeignConfig& from, GenerationConfig& to) {
 /// seconds, change nothing.
 void read_keys_of_whisper(ForeignConfig& from, GenerationConfig& to) {
   read_start_tokens(from, to);
+  if (const auto latest = from.optional_integer("max_initial_timestamp_index"))
+    to.max_initial_timestamp = *latest;
   from.require("return_timestamps", false);
   for (const auto* const key : {"compression_ratio_threshold", "logprob_threshold", "no_speech_threshold"}) {
     if (from.has(key)) from.fail(key, "repeated attempts at another temperature are not supported");
   }
-  from.ignore({"alignment_heads", "max_initial_timestamp_index", "prev_sot_token_id", "median_filter_width",
-               "return_token_timestamps", "condition_on_prev_tokens", "prompt_condition_type",
-               "return_segments", "num_segment_frames", "time_precision", "compression_ratio_threshold",
-               "logprob_threshold", "no_speech_threshold"});
+  from.ignore({"alignment_heads", "prev_sot_token_id", "median_filter_width", "return_token_timestamps",
+               "condition_on_prev_tokens", "prompt_condition_type", "return_segments", "num_segment_frames",
+               "time_precision", "compression_ratio_threshold", "logprob_threshold", "no_speech_threshold"});
 }
 
 /// Keys that would change the outputs in ways that are not here.

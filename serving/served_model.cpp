@@ -12,6 +12,7 @@
 #include "models/families/model_cost.h"
 #include "models/stack.h"
 #include "serving/service_error.h"
+#include "tasks/audio/listener.h"
 #include "tasks/structures/folded_chain.h"
 #include "tasks/task_type.h"
 
@@ -105,7 +106,10 @@ ModelCard ServedModel::read_card(const ModelSource& source) const {
   if (reads_recordings) {
     card.max_seconds = experiment.data.audio.max_seconds;
     card.can.insert(Ability::predict_recording);
-    if (type.predicts == PredictionKind::transcript) card.can.insert(Ability::transcribe);
+    if (type.predicts == PredictionKind::transcript) {
+      card.can.insert(Ability::transcribe);
+      card.max_seconds = Listener(run_.model(), run_.task(), {}).max_seconds();
+    }
     return card;
   }
   if (folds(experiment)) {

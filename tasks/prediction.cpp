@@ -98,7 +98,14 @@ struct JsonOfAnswer {
   void operator()(const PredictedObjects& answer) const {
     result["objects"] = objects_json(answer.objects, top);
   }
-  void operator()(const Transcript& answer) const { result["text"] = answer.text; }
+  void operator()(const Transcript& answer) const {
+    result["text"] = answer.text;
+    if (answer.language) result["language"] = *answer.language;
+    if (!answer.segments) return;
+    auto& segments = result["segments"] = nlohmann::ordered_json::array();
+    for (const auto& [begin, end, text] : *answer.segments)
+      segments.push_back({{"start", begin}, {"end", end}, {"text", text}});
+  }
 };
 
 /// The lines of one prediction.
@@ -117,7 +124,13 @@ struct LinesOfAnswer {
   std::string operator()(const PredictedObjects& answer) const {
     return objects_text(input, answer.objects, top);
   }
-  std::string operator()(const Transcript& answer) const { return first() + on_one_line(answer.text) + '\n'; }
+  std::string operator()(const Transcript& answer) const {
+    if (!answer.segments) return first() + on_one_line(answer.text) + '\n';
+    std::string lines;
+    for (const auto& [begin, end, text] : *answer.segments)
+      lines += first() + fmt::format("{:.2f}\t{:.2f}\t{}\n", begin, end, on_one_line(text));
+    return lines;
+  }
 
  private:
   std::string first() const {

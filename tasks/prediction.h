@@ -11,6 +11,7 @@
 
 #include "data/images/box.h"
 #include "data/labels.h"
+#include "tasks/spoken_text.h"
 
 namespace zoo {
 
@@ -70,11 +71,6 @@ struct PredictedObjects {
   std::vector<LabelledBox> objects = {};
 };
 
-/// What is said in a recording.
-struct Transcript {
-  std::string text;
-};
-
 using PredictedAnswer =
     std::variant<PredictedLabels, PredictedScore, PredictedTokens, PredictedObjects, Transcript>;
 
@@ -111,6 +107,7 @@ struct TextInputs {
 TextInputs split_at_tabs(std::vector<std::string> inputs, PairUse use);
 
 struct PredictOptions {
+  SpeechOptions speech = {};  // of a task that reads recordings
   /// Of a task with pairs: the second text of each input that is a pair; empty: no input is.
   std::vector<std::optional<std::string>> seconds = {};
   std::function<void(int64_t done, int64_t all)> on_progress = nullptr;  // counts inputs
@@ -141,7 +138,9 @@ UnlikelyObjects keep_best_objects(std::vector<Prediction>& predictions, double m
 /// pixels of the picture as it is in its file, rounded to two digits after the point. A prediction with
 /// tokens is {"input": text, "tokens": [{"token": text, "label": text, "probability": number}]}, both null
 /// for a word without a class, where a token that may have several labels has "labels": [{"label",
-/// "probability"}], at most `top`, and one of a recording is {"input": text, "text": text}.
+/// "probability"}], at most `top`, and one of a recording is {"input": text, "text": text}, with "language":
+/// text where the model was asked for it, and "segments": [{"start": seconds, "end": seconds, "text": text}]
+/// where times were asked for.
 std::string to_json(const std::vector<Prediction>& predictions, int64_t top = kEveryLabel);
 
 /// What a prediction of labels or a score says, in a few words: the likeliest class; the labels with a

@@ -28,6 +28,7 @@
 #include "data/images/draw_boxes.h"
 #include "data/images/image_file.h"
 #include "data/tables.h"
+#include "io/file_kind.h"
 #include "io/files.h"
 #include "pages/labels_page.h"
 #include "tasks/problem.h"
@@ -50,6 +51,9 @@ struct PredictArguments {
   std::optional<StructureFormat> format;
   std::optional<int64_t> recycles;
   std::optional<std::filesystem::path> truth;
+  SpeechOptions speech;
+  bool timestamps = false;
+  std::optional<std::filesystem::path> subtitles;
   bool json = false, strict = false, pages = false;
 };
 
@@ -311,6 +315,42 @@ InputColumn column_for(const PredictArguments& arguments, const Run& run, size_t
   return files_of(run) && !is_one_file ? InputColumn::first : InputColumn::none;
 }
 
+SpeechOptions speech_options(const PredictArguments& arguments) {
+  auto options = arguments.speech;
+  if (arguments.timestamps || arguments.subtitles) options.times = SpokenTimes::told;
+  return options;
+}
+
+/// The files of the subtitles of these recordings. Throws UsageError for a name that is none.
+std::vector<std::filesystem::path> subtitle_files(const std::filesystem::path& to,
+                                                  const std::vector<std::string>& recordings) {
+  if (has_directory(to)) {
+    std::vector<std::filesystem::path> files;
+    for (const std::filesystem::path recording : recordings) {
+      files.push_back(to / recording.stem().concat(".srt"));
+      if (std::ranges::count(files, files.back()) > 1)
+        throw UsageError(fmt::format("--subtitles: two recordings are called {}", recording.stem().string()));
+    }
+    return files;
+  }
+  if (recordings.size() != 1)
+    throw UsageError("--subtitles: there are several recordings: name a directory, which has to be there");
+  if (!has_extension(to, {".srt", ".vtt"}))
+    throw UsageError("--subtitles: name NAME.srt, NAME.vtt or a directory");
+  return {to};
+}
+
+void write_subtitles(const std::vector<Prediction>& predictions, const std::vector<std::string>& inputs,
+                     const std::vector<std::filesystem::path>& files) {
+  for (const auto& prediction : predictions) {
+    const auto at = static_cast<size_t>(std::ranges::find(inputs, prediction.input) - inputs.begin());
+    const auto& segments = std::get<Transcript>(prediction.answer).segments.value();
+    const auto text = has_extension(files[at], {".vtt"}) ? to_vtt(segments) : to_srt(segments);
+    write_file_atomically(files[at], text, Follow::everything);
+    std::cerr << "subtitles: " << files[at].string() << '\n';
+  }
+}
+
 /// Returns whether every file could be read.
 bool predict(const PredictArguments& arguments, const Run& run) {
   const auto& data = run.experiment().data;
@@ -318,15 +358,19 @@ bool predict(const PredictArguments& arguments, const Run& run) {
   const bool has_page = arguments.out && !files_of(run);
   const auto pictures =
       arguments.out && !has_page ? pictures_in(*arguments.out, inputs) : std::vector<std::filesystem::path>{};
+  const auto subtitles = arguments.subtitles ? subtitle_files(*arguments.subtitles, inputs)
+                                             : std::vector<std::filesystem::path>{};
   const auto kind = files_of(run);
   const char* const unit = !kind ? "texts" : *kind == FileKind::images ? "images" : "recordings";
   UnreadableFiles unreadable(kind.value_or(FileKind::images),
                              arguments.strict ? Unreadable::fail : Unreadable::skip, std::ssize(inputs));
   auto predictions = run.task().predict(run.model(), inputs,
-                                        {.seconds = seconds,
+                                        {.speech = speech_options(arguments),
+                                         .seconds = seconds,
                                          .on_progress = progress_over("predicting", unit),
                                          .on_unreadable = unreadable.listener()});
   unreadable.finish();
+  if (!subtitles.empty()) write_subtitles(predictions, inputs, subtitles);
   note_transparent(predictions);
   note_cut_texts(std::ranges::count(predictions, true, &Prediction::cut), std::ssize(inputs), data);
   const double min_score = arguments.min_score.value_or(kLeastScore);
@@ -380,6 +424,13 @@ int predict(const PredictArguments& arguments) {
   refuse(arguments.recycles.has_value(), "--recycles", "does not fold proteins");
   refuse(arguments.truth.has_value(), "--truth", "does not fold proteins");
   refuse(arguments.pages, "--page", "does not fold proteins");
+  if (files_of(run) != FileKind::recordings) {
+    constexpr std::string_view reason = "reads no recordings";
+    refuse(arguments.speech.language.has_value(), "--language", reason);
+    refuse(arguments.speech.task.has_value(), "--task", reason);
+    refuse(arguments.timestamps, "--timestamps", reason);
+    refuse(arguments.subtitles.has_value(), "--subtitles", reason);
+  }
   require_predictions(run, arguments.run.dir);
   require_objects(arguments, run);
   refuse_top(arguments, run);
@@ -445,9 +496,31 @@ void add_predict(CLI::App& app, int& exit_code) {
           "How often a structure goes through the model that folds it again; default: as the model says")
       ->type_name("N")
       ->check(whole_number(0, 100));
+  command
+      ->add_option(
+          "--language", arguments->speech.language,
+          "Of a recording, for models that know several, such as Whisper: a code such as de, or auto, and "
+          "the model says it; default: as its files say, else en")
+      ->option_text("CODE");
+  command
+      ->add_option(
+          "--task", arguments->speech.task,
+          "What a model such as Whisper writes of a recording: transcribe, or translate (into English)")
+      ->option_text("TASK")
+      ->transform(one_of<SpeechTask>());
+  command->add_flag(
+      "--timestamps", arguments->timestamps,
+      "Say when it is said, for models with tokens for times: begin, end and text of each segment");
+  command
+      ->add_option(
+          "--subtitles", arguments->subtitles,
+          "Also write these segments to NAME.srt or NAME.vtt, or of several recordings to NAME.srt in a "
+          "directory")
+      ->option_text("PATH");
   add_json(*command, arguments->json,
            "One JSON document: {\"results\": [{\"input\", \"labels\": [{\"label\", \"probability\"}]}]}, for "
-           "a score {\"input\", \"score\"}, for recordings {\"input\", \"text\"}, for words {\"input\", "
+           "a score {\"input\", \"score\"}, for recordings {\"input\", \"text\"} with \"segments\" for "
+           "--timestamps, for words {\"input\", "
            "\"tokens\": [{\"token\", \"label\", \"probability\"}]}, for proteins {\"name\", \"sequence\", "
            "\"mean_plddt\", \"ptm\", \"plddt\", \"predicted_aligned_error\", \"truth\": {\"residues\", "
            "\"paired\", "

@@ -1,6 +1,7 @@
-// /v1/audio/transcriptions: what is said in a recording.
+// /v1/audio/transcriptions and /v1/audio/translations: what is said in a recording.
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <optional>
 #include <string>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -16,8 +18,7 @@
 #include "serving/api/recordings.h"
 #include "serving/api/routes.h"
 #include "serving/http/form.h"
-#include "tasks/audio/speech_batches.h"
-#include "tasks/audio/transcription.h"
+#include "tasks/audio/listener.h"
 
 namespace zoo {
 namespace {
@@ -74,21 +75,33 @@ class FormFields {
   std::vector<std::string> known_;
 };
 
-enum class AnswerForm { json, text };
+enum class AnswerForm { json, text, verbose_json, srt, vtt };
+constexpr auto config_names(AnswerForm) {
+  return std::to_array<std::string_view>({"json", "text", "verbose_json", "srt", "vtt"});
+}
 
 struct TranscriptionCall {
   std::string model;
   std::string recording;  // bytes
   SoundInfo info = {};
   std::optional<std::string> language = {};
+  std::optional<SpeechTask> task = {};
   AnswerForm form = AnswerForm::json;
+
+  SpeechOptions options() const {
+    const bool has_times = form != AnswerForm::json && form != AnswerForm::text;
+    return {
+        .language = language, .task = task, .times = has_times ? SpokenTimes::told : SpokenTimes::left_out};
+  }
 };
 
 AnswerForm read_answer_form(FormFields& fields) {
   const auto name = fields.text("response_format").value_or("json");
-  if (name == "text") return AnswerForm::text;
-  if (name != "json") FormFields::fail("response_format", "must be json or text: transcripts have no times");
-  return AnswerForm::json;
+  constexpr auto names = config_names(AnswerForm());
+  const auto found = std::ranges::find(names, name);
+  if (found == names.end())
+    FormFields::fail("response_format", fmt::format("must be one of {}", fmt::join(names, ", ")));
+  return static_cast<AnswerForm>(found - names.begin());
 }
 
 void check_temperature(FormFields& fields) {
@@ -115,52 +128,77 @@ TranscriptionCall read_call(const HttpRequest& request, const ApiLimits& limits)
   return call;
 }
 
-/// Whisper's name of the token for a language: <|de|>.
-bool is_language_token(std::string_view label) {
-  constexpr size_t shortest = 6, longest = 7;
-  if (label.size() < shortest || label.size() > longest) return false;
-  if (!label.starts_with("<|") || !label.ends_with("|>")) return false;
-  return std::ranges::all_of(label.substr(2, label.size() - 4), [](char c) { return c >= 'a' && c <= 'z'; });
+/// Throws ApiError for options that the model cannot follow.
+Listener listener_of(const ServedModel& model, const SpeechOptions& options) try {
+  return {model.model(), model.run().task(), options};
+} catch (const UsageError& error) {
+  throw ApiError(400, error.what(), options.language ? "language" : "response_format");
 }
 
-/// The tokens that stand before an output, with that of `language` in the place of the model's own.
-TokenIds start_in_language(const ServedModel& model, TokenIds start, const std::string& language) {
-  const auto& tokenizer = model.tokenizer();
-  const auto own =
-      std::ranges::find_if(start, [&](int64_t id) { return is_language_token(tokenizer.label(id)); });
-  if (own == start.end())
-    FormFields::fail("language", fmt::format("has no effect on the model {}: leave it out", model.card().id));
-  const auto wanted = fmt::format("<|{}|>", language);
-  for (int64_t id = 0; is_language_token(wanted) && id < tokenizer.vocab_size(); ++id) {
-    if (tokenizer.label(id) != wanted) continue;
-    *own = id;
-    return start;
+CountedAnswer answer_of(const Transcript& transcript, const TranscriptionCall& call) {
+  const auto as_file = [](std::string type, std::string body) {
+    return CountedAnswer{.response = HttpResponse{.content_type = std::move(type), .body = std::move(body)}};
+  };
+  const auto seconds = call.info.seconds();
+  const auto& segments = transcript.segments;
+  switch (call.form) {
+    case AnswerForm::text:
+      return as_file("text/plain; charset=utf-8", transcript.text + "\n");
+    case AnswerForm::srt:
+      return as_file("text/plain; charset=utf-8", to_srt(segments.value()));
+    case AnswerForm::vtt:
+      return as_file("text/vtt; charset=utf-8", to_vtt(segments.value()));
+    case AnswerForm::json:
+      return {
+          .document = {{"text", transcript.text}, {"usage", {{"type", "duration"}, {"seconds", seconds}}}}};
+    case AnswerForm::verbose_json:
+      break;
   }
-  FormFields::fail("language", fmt::format("'{}' is none of the model {}: write it as de", excerpt(language),
-                                           model.card().id));
+  auto list = Json::array();
+  for (const auto& [begin, end, text] : segments.value())
+    list.push_back({{"id", list.size()}, {"start", begin}, {"end", end}, {"text", text}});
+  return {.document = {{"task", name_of(call.task.value_or(SpeechTask::transcribe))},
+                       {"language", transcript.language ? Json(*transcript.language) : Json()},
+                       {"duration", seconds},
+                       {"text", transcript.text},
+                       {"segments", std::move(list)}}};
 }
 
-CountedAnswer transcription(const ServedModel& model, const TranscriptionCall& call) {
-  auto& task = model.run().task();
-  const auto& experiment = task.experiment();
-  auto options = experiment.generation;
-  if (call.language) options.start_tokens = start_in_language(model, options.start_tokens, *call.language);
-  const std::vector<std::vector<float>> samples = {
-      with_recording(call.recording, "file",
-                     [&](const std::string& path) { return read_samples(path, experiment.data.audio); })};
-  const auto text =
-      transcribe(model.model(), task, batch_of_recordings(samples, experiment.data.audio), options).front();
-  if (call.form == AnswerForm::text)
-    return {.response = HttpResponse{.content_type = "text/plain; charset=utf-8", .body = text + "\n"}};
-  return {.document = {{"text", text}, {"usage", {{"type", "duration"}, {"seconds", call.info.seconds()}}}}};
+/// The work for a request: one window of the recording after the other.
+struct Transcribing {
+  TranscriptionCall call;
+  std::optional<Listener::Hearing> hearing = {};
+
+  ModelAnswer next(const ServedModel& model) {
+    const auto listener = listener_of(model, call.options());
+    if (!hearing) {
+      auto audio = model.run().task().experiment().data.audio;
+      audio.max_seconds = listener.max_seconds();
+      hearing = with_recording(call.recording, "file", [&](const std::string& path) {
+        return listener.begin(read_samples(path, audio));
+      });
+    }
+    if (!listener.go_on(*hearing)) return std::nullopt;
+    return answer_of(*hearing->transcript, call);
+  }
+};
+
+void hear(const ApiContext& context, const ApiCall& call, std::optional<SpeechTask> task) {
+  auto asked = read_call(call.request, context.options.limits);
+  asked.task = task;
+  const auto model = asked.model;
+  answer_with_model(context, call, model, Ability::transcribe,
+                    [work = Transcribing{std::move(asked)}](const ServedModel& served) mutable {
+                      return work.next(served);
+                    });
 }
 
 void transcribe_recording(const ApiContext& context, const ApiCall& call) {
-  auto asked = read_call(call.request, context.options.limits);
-  const auto model = asked.model;
-  answer_with_model(
-      context, call, model, Ability::transcribe,
-      [asked = std::move(asked)](const ServedModel& served) { return transcription(served, asked); });
+  hear(context, call, std::nullopt);
+}
+
+void translate_recording(const ApiContext& context, const ApiCall& call) {
+  hear(context, call, SpeechTask::translate);
 }
 
 }  // namespace
@@ -169,6 +207,10 @@ std::vector<Route> audio_routes() {
   return {{.method = "POST",
            .path = "/v1/audio/transcriptions",
            .answer = transcribe_recording,
+           .body = RequestBody::form},
+          {.method = "POST",
+           .path = "/v1/audio/translations",
+           .answer = translate_recording,
            .body = RequestBody::form}};
 }
 

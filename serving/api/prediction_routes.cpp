@@ -105,6 +105,16 @@ struct Predicting {
     }
     if (!call.recordings.empty()) {
       return with_recording(call.recordings[first], kRecording.key, [&](const std::string& file) {
+        // What is heard in several windows is many parts of work, which this route does not have.
+        const double seconds = SoundFile(file).info().seconds();
+        const double most = model.run().experiment().data.audio.max_seconds;
+        if (seconds > most && seconds <= model.card().max_seconds.value_or(most)) {
+          throw ApiError(400,
+                         fmt::format("the recording is {:.1f} s long, longer than {:g} s: send it to "
+                                     "/v1/audio/transcriptions",
+                                     seconds, most),
+                         kRecording.key);
+        }
         return model.run().task().predict(model.model(), {file});
       });
     }

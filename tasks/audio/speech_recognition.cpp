@@ -18,6 +18,7 @@
 #include "data/prefetch.h"
 #include "models/families/recordings.h"
 #include "models/inference_scope.h"
+#include "tasks/audio/listener.h"
 #include "tasks/audio/speech_batches.h"
 #include "tasks/audio/transcription.h"
 #include "tasks/ctc.h"
@@ -200,15 +201,25 @@ std::vector<Prediction> SpeechRecognition::predict(Model& model, const std::vect
                                                    const PredictOptions& options) {
   constexpr size_t at_once = 16;
   const auto& audio = experiment().data.audio;
+  const Listener listener(model, *this, options.speech);
+  auto any_length = audio;
+  any_length.max_seconds = listener.max_seconds();
   std::vector<Prediction> predictions;
   for (size_t begin = 0; begin < inputs.size(); begin += at_once) {
     const auto end = std::min(inputs.size(), begin + at_once);
-    std::vector<std::vector<float>> recordings;
+    std::vector<std::vector<float>> recordings;  // that are read together
     std::vector<Prediction> found;
+    std::vector<size_t> together;  // their places in `found`
     for (size_t i = begin; i < end; ++i) {
       try {
-        recordings.push_back(read_samples(inputs[i], audio));
+        auto samples = read_samples(inputs[i], any_length);
         found.push_back({.input = inputs[i]});
+        if (!options.speech.asks_for_nothing() || std::ssize(samples) > audio.max_samples()) {
+          found.back().answer = listener.listen(samples);
+          continue;
+        }
+        together.push_back(found.size() - 1);
+        recordings.push_back(std::move(samples));
       } catch (const DataError& error) {
         if (!options.on_unreadable) throw;
         options.on_unreadable(error.what());
@@ -216,7 +227,8 @@ std::vector<Prediction> SpeechRecognition::predict(Model& model, const std::vect
     }
     if (!recordings.empty()) {
       auto texts = transcribe(model, *this, batch_of_recordings(recordings, audio), experiment().generation);
-      for (size_t i = 0; i < found.size(); ++i) found[i].answer = Transcript{std::move(texts[i])};
+      for (size_t i = 0; i < together.size(); ++i)
+        found[together[i]].answer = Transcript{.text = std::move(texts[i])};
     }
     std::ranges::move(found, std::back_inserter(predictions));
     if (options.on_progress) options.on_progress(static_cast<int64_t>(end), std::ssize(inputs));

@@ -28,7 +28,7 @@ std::vector<std::string> transcribe_by_decoder(Model& model, const Task& task, c
                                                GenerationConfig options) {
   options.num_samples = 1;
   if (options.beam == 1) options.temperature = 0;
-  constexpr int64_t n_before = 1;  // what the decoder reads first
+  const int64_t n_before = 1 + std::ssize(options.start_tokens);  // what the decoder reads first
   options.max_new_tokens =
       std::min(most_new_tokens(options, n_before), task.experiment().data.sequence_length);
   Batch sources;

@@ -1136,10 +1136,9 @@ REMARKS = {
     "written",
     "marian": "one vocabulary for both languages (`vocab.json`, `source.spm`, `target.spm`)",
     "detr": "names of timm and of transformers",
-    "whisper": "without a language in `generation_config.json`, outputs begin as English ones: `generation.start_tokens` "
-    "names other tokens; a recording has at most 30 seconds",
+    "whisper": "without a language in `generation_config.json`, outputs begin as English ones: `--language` names another",
     "xlm-roberta": "also the encoders of BGE-M3 and multilingual E5",
-    "m2m_100": "the language of the output: `generation.forced_first_token`",
+    "m2m_100": "languages: `generation.source_language`, `target_language`",
     "electra": "a discriminator opens without its head for replaced tokens",
     "modernbert": "classifiers by the first token or by the mean; without a head for labels of tokens",
 }

@@ -181,10 +181,10 @@ TEST_F(Recordings, AreWrittenDownInALanguage) {
   EXPECT_EQ(in_language("en"), in_english.front());
   for (const char* const none : {"fr", "german", "", "D", "s>|<"}) {
     EXPECT_THAT(problem({{"model", "scribe"}, file(sound(0)), {"language", none}}, "language"),
-                HasSubstr("is none of the model scribe: write it as de"));
+                HasSubstr("is no language of this model: it knows de, en"));
   }
   EXPECT_THAT(problem({{"model", "listener"}, file(sound(0)), {"language", "en"}}, "language"),
-              HasSubstr("has no effect on the model listener: leave it out"));
+              HasSubstr("are for models with a decoder, such as Whisper: leave them out"));
 }
 
 TEST_F(Recordings, BadFilesGetOneLine) {
@@ -214,9 +214,13 @@ TEST_F(Recordings, RequestsThatAreWrongGetOneLine) {
   EXPECT_EQ(problem({{.name = "model", .content = "listener", .is_file = true}, recording}, "model"),
             "model must be a text");
   EXPECT_EQ(problem({{"model", "\xFF"}, recording}, "model"), "model must be a text");
-  for (const char* const form : {"verbose_json", "srt", "vtt", "", "JSON"}) {
+  for (const char* const form : {"", "JSON"}) {
     EXPECT_EQ(problem({model, recording, {"response_format", form}}, "response_format"),
-              "response_format must be json or text: transcripts have no times");
+              "response_format must be one of json, text, verbose_json, srt, vtt");
+  }
+  for (const char* const form : {"verbose_json", "srt", "vtt"}) {
+    EXPECT_THAT(problem({{"model", "scribe"}, recording, {"response_format", form}}, "response_format"),
+                HasSubstr("has no tokens for times"));
   }
   for (const char* const number : {"0.5", "-1", "", "0x", "nan", "zero"}) {
     EXPECT_EQ(problem({model, recording, {"temperature", number}}, "temperature"),
