@@ -125,6 +125,7 @@ std::optional<Refusal> describe_in(const ForeignFamily& family, const Task& task
   auto config = is_own ? origin : Json::object();
   config["architectures"] = Json::array({name});
   config["model_type"] = family.model_type;
+  config.erase("quantization_config");  // what is written is not packed
   write_labels(task, config);
   const auto expressed = [&](const Json& json) {
     ForeignConfig written("config.json", json);

@@ -14,19 +14,20 @@ namespace zoo {
 
 const std::vector<ForeignFamily>& foreign_families() {
   static const std::vector<ForeignFamily> families = {
-      gpt2_foreign(),      llama_foreign(),       mistral_foreign(),    qwen2_foreign(),
-      qwen3_foreign(),     olmo2_foreign(),       olmoe_foreign(),      mixtral_foreign(),
-      qwen2_moe_foreign(), qwen3_moe_foreign(),   gemma2_foreign(),     gemma3_foreign(),
-      gpt_neox_foreign(),  gptj_foreign(),        opt_foreign(),        bloom_foreign(),
-      mpt_foreign(),       falcon_foreign(),      phi_foreign(),        phi3_foreign(),
-      olmo_foreign(),      granite_foreign(),     smollm3_foreign(),    starcoder2_foreign(),
-      cohere_foreign(),    cohere2_foreign(),     glm_foreign(),        glm4_foreign(),
-      bert_foreign(),      roberta_foreign(),     distilbert_foreign(), longformer_foreign(),
-      big_bird_foreign(),  t5_foreign(),          bart_foreign(),       marian_foreign(),
-      esm_foreign(),       vit_foreign(),         ijepa_foreign(),      detr_foreign(),
-      whisper_foreign(),   xlm_roberta_foreign(), mt5_foreign(),        mbart_foreign(),
-         m2m_100_foreign(),     albert_foreign(),     electra_foreign(),
-      mpnet_foreign(),     modernbert_foreign()};
+      gpt2_foreign(),       llama_foreign(),       mistral_foreign(),     qwen2_foreign(),
+      qwen3_foreign(),      olmo2_foreign(),       olmoe_foreign(),       mixtral_foreign(),
+      qwen2_moe_foreign(),  qwen3_moe_foreign(),   gemma2_foreign(),      gemma3_foreign(),
+      gpt_neox_foreign(),   gptj_foreign(),        opt_foreign(),         bloom_foreign(),
+      mpt_foreign(),        falcon_foreign(),      phi_foreign(),         phi3_foreign(),
+      olmo_foreign(),       granite_foreign(),     smollm3_foreign(),     starcoder2_foreign(),
+      cohere_foreign(),     cohere2_foreign(),     glm_foreign(),         glm4_foreign(),
+      bert_foreign(),       roberta_foreign(),     distilbert_foreign(),  longformer_foreign(),
+      big_bird_foreign(),   t5_foreign(),          bart_foreign(),        marian_foreign(),
+      esm_foreign(),        vit_foreign(),         ijepa_foreign(),       detr_foreign(),
+      whisper_foreign(),    xlm_roberta_foreign(), mt5_foreign(),         mbart_foreign(),
+      m2m_100_foreign(),    albert_foreign(),      electra_foreign(),     mpnet_foreign(),
+      modernbert_foreign(), gpt_oss_foreign(),     deepseek_v2_foreign(), deepseek_v3_foreign(),
+      deberta_v2_foreign(), nomic_bert_foreign()};
   return families;
 }
 

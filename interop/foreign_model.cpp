@@ -137,6 +137,7 @@ ForeignDescription describe_foreign(ForeignConfig config, const ForeignGeneratio
   experiment.data.tokenizer.type = TokenizerKind::hub;
   experiment.data.tokenizer.path = ConfigPath(dir.string());
   ignore_common_keys(config);
+  result.packed = read_packed_weights(config);
   result.family->read(config, experiment);
   result.labels = labels_of(config);
   if (result.labels.empty() && task_type(experiment).needs_labels()) result.labels = numbered_labels(config);
@@ -227,8 +228,8 @@ ForeignModel open_source(ForeignSource source) {
   const auto mapping = [&] {
     return tensor_mapping(*described.family, described.experiment, task->purpose(), described.config);
   };
-  const auto stored =
-      source.adapter ? adapted_tensors(mapping(), source.tensors, *source.adapter) : source.tensors;
+  const auto base = unpacked(source.tensors, described.packed);
+  const auto stored = source.adapter ? adapted_tensors(mapping(), base, *source.adapter) : base;
   if (follow_tensors(mapping(), stored, task->purpose(), described.experiment.model))
     task = task_with_vocabulary(described.experiment, std::move(vocabulary));
   auto imported = mapping().imported(stored);

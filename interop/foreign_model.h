@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "interop/families/packed_weights.h"
 #include "interop/foreign_families.h"
 #include "interop/foreign_tokens.h"
 #include "io/tensor_source.h"
@@ -38,6 +39,7 @@ struct ForeignDescription {
   Experiment experiment;            // with the task of the class that the file names
   std::vector<std::string> labels;  // names of classes
   nlohmann::json config;            // what the file says
+  PackedWeights packed;             // how its weights are stored
 };
 
 /// `dir`: the experiment gets its name. Throws CheckpointError for what is not

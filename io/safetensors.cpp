@@ -38,12 +38,15 @@ struct Dtype {
 
 /// In the order of the reference implementation: wide alignment first.
 constexpr Dtype kDtypes[] = {
-    {"I64", torch::kInt64},     {"F64", torch::kFloat64}, {"F32", torch::kFloat32}, {"I32", torch::kInt32},
-    {"BF16", torch::kBFloat16}, {"F16", torch::kFloat16}, {"I16", torch::kInt16},   {"I8", torch::kInt8},
-    {"U8", torch::kUInt8},      {"BOOL", torch::kBool},
+    {"I64", torch::kInt64},     {"F64", torch::kFloat64},
+    {"F32", torch::kFloat32},   {"I32", torch::kInt32},
+    {"BF16", torch::kBFloat16}, {"F16", torch::kFloat16},
+    {"I16", torch::kInt16},     {"F8_E4M3", torch::kFloat8_e4m3fn},
+    {"I8", torch::kInt8},       {"U8", torch::kUInt8},
+    {"BOOL", torch::kBool},
 };
 
-constexpr std::string_view kDtypeNames = "F64, F32, F16, BF16, I64, I32, I16, I8, U8, BOOL";
+constexpr std::string_view kDtypeNames = "F64, F32, F16, BF16, F8_E4M3, I64, I32, I16, I8, U8, BOOL";
 
 template <class... Args>
 [[noreturn]] void fail(const std::filesystem::path& path, fmt::format_string<Args...> format,

@@ -68,7 +68,7 @@ ExpertsImpl::ExpertsImpl(const ExpertsOptions& options_) : options(options_) {
       parts.push_back({.n_outputs = to, .use = use, .name = name + "_" + std::to_string(i)});
     return register_module(name, Linear(LinearOptions(from, std::move(parts)).bias(expert.bias())));
   };
-  router = register_module("router", Linear(LinearOptions(d_model, n_experts).bias(false)));
+  router = register_module("router", Linear(LinearOptions(d_model, n_experts).bias(options.router_bias())));
   TORCH_CHECK(options.bias_rate() == 0 || options.choice_bias(), "bias_rate changes choice_bias");
   TORCH_CHECK(options.chooser() == Chooser::tokens || (options.groups() == 1 && options.capacity() == 0),
               "experts that choose have neither groups nor another capacity");
@@ -287,7 +287,7 @@ void count_experts(CostAccount& account, const std::string& name, const ExpertsO
                    double n_tokens) {
   const int64_t d_model = options.expert().d_model();
   count_linear(account, account.path(name, "router"), "router",
-               LinearOptions(d_model, options.count()).bias(false), n_tokens);
+               LinearOptions(d_model, options.count()).bias(options.router_bias()), n_tokens);
   count_feed_forward(account, name, options.expert(), n_tokens * static_cast<double>(options.active()));
   if (options.shared())
     count_feed_forward(account, account.path(name, "shared"), *options.shared(), n_tokens);

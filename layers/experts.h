@@ -59,6 +59,8 @@ struct ExpertsOptions {
   TORCH_ARG(int64_t, count);
   TORCH_ARG(int64_t, active);
   TORCH_ARG(Router, router) = Router::softmax;
+  /// Whether the router's scores have a learned number for each expert (gpt-oss).
+  TORCH_ARG(bool, router_bias) = false;
   /// Whether the weights of the chosen experts are divided by their sum.
   TORCH_ARG(bool, normalize) = false;
   /// Factor on the weights.
@@ -103,9 +105,9 @@ struct ExpertLoad {
   double dropped = 0;  // share of the choices that a capacity has dropped
 };
 
-/// Parameters: `router` (E, D); `gate` and `up` (E F, D) and `down` (E D, F), whose parts are the experts'
-/// matrices; `shared`; `shared_gate` (1, D); the buffers `choice_bias` (E) and, for BalanceOver::step,
-/// `last_share` (E).
+/// Parameters: `router` (E, D), with a bias if router_bias; `gate` and `up` (E F, D) and `down` (E D, F),
+/// whose parts are the experts' matrices; `shared`; `shared_gate` (1, D); the buffers `choice_bias` (E) and,
+/// for BalanceOver::step, `last_share` (E).
 class ExpertsImpl : public Cloneable<ExpertsImpl> {
  public:
   explicit ExpertsImpl(const ExpertsOptions& options);

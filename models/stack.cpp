@@ -120,6 +120,7 @@ ExpertsOptions experts_options(const ModelConfig& config, const ExpertsConfig& e
   auto options = ExpertsOptions(network(experts.d_ff.value_or(config.feed_forward_width())), experts.count,
                                 experts.active)
                      .router(experts.router)
+                     .router_bias(experts.router_bias)
                      .normalize(experts.normalize)
                      .scale(experts.scale)
                      .chooser(experts.chooser)

@@ -54,7 +54,8 @@ std::vector<bool> shortest_period(const std::vector<bool>& values) {
 }
 
 /// Whether auto_map names the program that transformers has itself: the authors published their model before
-/// it was there, as "modeling_phi3.Phi3ForCausalLM" of model_type phi3. transformers then takes its own.
+/// it was there, as "modeling_phi3.Phi3ForCausalLM" of model_type phi3, or without the version of the family,
+/// as "modeling_deepseek" of deepseek_v3. transformers then takes its own.
 bool has_usual_program(const nlohmann::json& config) {
   const auto type = config.value("model_type", std::string());
   const auto& map = config.at("auto_map");
@@ -64,8 +65,11 @@ bool has_usual_program(const nlohmann::json& config) {
     if (!entry.is_string()) return false;
     auto name = entry.get<std::string>();
     if (const auto repository = name.find("--"); repository != name.npos) name.erase(0, repository + 2);
-    if (!name.starts_with("configuration_" + type + ".") && !name.starts_with("modeling_" + type + "."))
-      return false;
+    const auto is_of = [&](const std::string& family) {
+      return name.starts_with("configuration_" + family + ".") ||
+             name.starts_with("modeling_" + family + ".");
+    };
+    if (!is_of(type) && !is_of(type.substr(0, type.find("_v")))) return false;
   }
   return true;
 }
@@ -88,12 +92,10 @@ void ignore_common_keys(ForeignConfig& config) {
                  "tie_encoder_decoder", "cross_attention_hidden_size", "tf_legacy_loss",
                  "gradient_checkpointing", "output_past", "use_return_dict"});
   config.require("pruned_heads", nlohmann::json::object());
-  // They would need a program of the author's, or arithmetic that is not here.
-  if (config.has("quantization_config") || (config.has("auto_map") && !has_usual_program(config.json()))) {
-    config.fail(config.has("quantization_config") ? "quantization_config" : "auto_map",
-                "this is not supported");
-  }
-  config.ignore({"auto_map", "quantization_config"});
+  // It would need a program of the author's.
+  if (config.has("auto_map") && !has_usual_program(config.json()))
+    config.fail("auto_map", "this is not supported");
+  config.ignore({"auto_map"});
 }
 
 // Older versions wrote these into config.json, whatever the model is.

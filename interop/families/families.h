@@ -56,6 +56,11 @@ ForeignFamily albert_foreign();
 ForeignFamily electra_foreign();
 ForeignFamily mpnet_foreign();
 ForeignFamily modernbert_foreign();
+ForeignFamily gpt_oss_foreign();
+ForeignFamily deepseek_v2_foreign();
+ForeignFamily deepseek_v3_foreign();
+ForeignFamily deberta_v2_foreign();
+ForeignFamily nomic_bert_foreign();
 
 // ---- What families share with those that were made from them
 

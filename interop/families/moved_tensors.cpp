@@ -37,6 +37,17 @@ torch::Tensor in_groups(const torch::Tensor& rows, const RowGroups& groups) {
   return torch::cat(parts, 1).flatten(0, 1);
 }
 
+/// Matrices of one tensor, stored as (in, out), as rows one below the other.
+torch::Tensor rows_of_matrices(const torch::Tensor& tensor) {
+  return (tensor.dim() == 3 ? tensor.transpose(1, 2) : tensor).flatten(0, 1);
+}
+
+/// The reverse.
+torch::Tensor matrices_of_rows(const torch::Tensor& rows, int64_t n) {
+  const auto matrices = rows.unflatten(0, {n, -1});
+  return matrices.dim() == 3 ? matrices.transpose(1, 2) : matrices;
+}
+
 class StackedTensors final : public TensorSource {
  public:
   StackedTensors(std::shared_ptr<const TensorSource> source, std::vector<RowStack> stacks)
@@ -98,11 +109,14 @@ class StackedTensors final : public TensorSource {
   void read_grouped(const torch::Tensor& to, const RowStack& stack, size_t index) const {
     std::vector<torch::Tensor> parts;
     for (const auto& part : stack.from) parts.push_back(source_->tensor(part.name));
-    const auto rows = parts.size() == 1 ? parts.front() : torch::cat(parts);
+    auto rows = parts.size() == 1 ? parts.front() : torch::cat(parts);
+    const int64_t n = stack.groups.n_matrices;
     if (stack.grouped == RowStack::Side::to) {
-      torch::Tensor(to).copy_(in_groups(rows, stack.groups));
+      rows = in_groups(rows, stack.groups);
+      torch::Tensor(to).copy_(n > 0 ? matrices_of_rows(rows, n) : rows);
       return;
     }
+    if (n > 0) rows = rows_of_matrices(rows);
     int64_t begin = 0;
     for (size_t i = 0; i < index; ++i) begin += n_rows(stack.to[i], false);
     torch::Tensor(to).copy_(ungrouped(rows, stack.groups).narrow(0, begin, to.size(0)));

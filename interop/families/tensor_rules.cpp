@@ -37,6 +37,12 @@ std::vector<TensorPart> their_parts(const TensorRule& rule, const TensorShapes& 
   shape.front() = 0;
   for (const auto& name : rule.ours) shape.front() += ours.at(name).front();
   if (rule.move == Move::reshaped) return {{rule.theirs.front(), rule.their_sizes}};
+  if (const int64_t n = rule.groups.n_matrices; n > 0) {
+    Shape stacked{n};
+    stacked.insert(stacked.end(), shape.begin() + 1, shape.end());
+    stacked.push_back(shape.front() / n);
+    return {{rule.theirs.front(), std::move(stacked)}};
+  }
   std::vector<TensorPart> parts;
   for (size_t i = 0; i < rule.theirs.size(); ++i) {
     Shape part = shape;
@@ -57,7 +63,12 @@ std::vector<TensorPart> our_parts(const TensorRule& rule, const TensorShapes& ou
 std::vector<ForeignRows> grouped_rows(const TensorRule& rule, const TensorShapes& ours, int64_t first,
                                       int64_t count) {
   const auto part = their_parts(rule, ours).front();
-  const auto& [n_groups, sections] = rule.groups;
+  const auto& [n_groups, sections, n_matrices] = rule.groups;
+  if (n_matrices > 0)
+    throw UsageError(
+        fmt::format("'{}' is a stack of matrices, for which adapters of PEFT have no form: adapt "
+                    "other maps",
+                    part.name));
   const int64_t group = part.shape.front() / n_groups;  // rows of a group there
   std::vector<ForeignRows> result;
   int64_t section_begin = 0, place = 0;  // of the section: its first row here, and its first row in a group
@@ -125,6 +136,19 @@ TensorRules& TensorRules::grouped(std::vector<std::string> ours, std::string the
                       .theirs = {std::move(theirs)},
                       .move = Move::grouped,
                       .groups = std::move(groups)});
+  return *this;
+}
+
+TensorRules& TensorRules::stacked(const std::vector<std::string>& ours, const std::string& theirs,
+                                  RowGroups groups) {
+  for (const std::string last : {"weight", "bias"}) {
+    TensorRule rule;
+    rule.theirs = {last == "bias" ? theirs + "_bias" : theirs};
+    rule.move = Move::grouped;
+    rule.groups = groups;
+    for (const auto& name : ours) rule.ours.push_back(name + "." + last);
+    tensors_.push_back(std::move(rule));
+  }
   return *this;
 }
 

@@ -30,6 +30,9 @@ enum class Move {
 struct RowGroups {
   int64_t count = 1;
   std::vector<int64_t> sections = {};  // rows of each section; multiples of count
+  /// Above 0: the rows there are in so many matrices of equal size, each stored as (in, out); their biases
+  /// are its rows.
+  int64_t n_matrices = 0;
 };
 
 /// Tensors here and there. The rows (first dimension) of `ours`, one below the other, are those of `theirs`:
@@ -52,6 +55,8 @@ class TensorRules {
                        std::vector<int64_t> rows = {}, Move move = Move::plain);
   /// The modules here form a stack of `groups.sections`, which is one module there with its rows in groups.
   TensorRules& grouped(std::vector<std::string> ours, std::string theirs, RowGroups groups);
+  /// The same for matrices that are one tensor there, and for their biases: `theirs` and `theirs`_bias.
+  TensorRules& stacked(const std::vector<std::string>& ours, const std::string& theirs, RowGroups groups);
   /// One tensor. `shape`: the foreign one, if it is reshaped.
   TensorRules& tensor(std::string ours, std::string theirs, Move move = Move::plain,
                       std::vector<int64_t> shape = {});

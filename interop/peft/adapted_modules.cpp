@@ -14,7 +14,7 @@ bool ends_like(std::string_view module, std::string_view end) {
   return module == end || module.ends_with("." + std::string(end));
 }
 
-bool is_number(std::string_view part) {
+bool is_whole_number(std::string_view part) {
   return !part.empty() && std::ranges::all_of(part, [](unsigned char c) { return std::isdigit(c) != 0; });
 }
 
@@ -66,7 +66,7 @@ AdaptedModules::AdaptedModules(ForeignConfig& from)
 bool AdaptedModules::has_layer_of(std::string_view module) const {
   for (size_t begin = 0, end = 0; (end = module.find('.', begin)) != module.npos; begin = end + 1) {
     const auto part = module.substr(begin, end - begin);
-    if (!is_number(part) || begin == 0) continue;
+    if (!is_whole_number(part) || begin == 0) continue;
     const auto before = module.substr(0, begin - 1);
     const bool is_layer = names_of_layers_.empty()
                               ? before.find('.') != before.npos

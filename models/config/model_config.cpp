@@ -40,6 +40,9 @@ void describe(ConfigVisitor& v, RotaryConfig& c) {
           "llama3: wavelengths below original_max_positions / this are kept.", Limits::positive());
   v.field("divisors", c.divisors, "longrope: numbers by which the angles are divided, one for each pair.",
           Limits::positive());
+  v.field("mscale_all_dim", c.mscale_all_dim,
+          "m, yarn: scores of self-attention are times (0.1 m ln(factor) + 1)² (DeepSeek); 0: as they are.",
+          Limits::at_least(0));
 }
 
 bool ExpertsConfig::in_layer(int64_t layer) const {
@@ -60,6 +63,8 @@ void describe(ConfigVisitor& v, ExpertsConfig& c) {
       "router", c.router,
       "How scores become weights: softmax over all experts, softmax over the chosen ones, or a sigmoid of "
       "each.");
+  v.field("router_bias", c.router_bias,
+          "The router's scores have a learned number for each expert (gpt-oss).");
   v.field(
       "chooser", c.chooser,
       "tokens: each token chooses its experts. experts: each expert chooses the tokens of a text that suit "

@@ -86,7 +86,15 @@ struct RotaryConfig {
   std::optional<double> attention_factor;
   double low_frequency_factor = 1.0, high_frequency_factor = 4.0;
   std::vector<double> divisors;  // longrope
+  /// m, yarn: scores of self-attention × (0.1·m·ln(factor) + 1)² (DeepSeek); 0: as they are.
+  double mscale_all_dim = 0;
 
+  /// The factor on scores that mscale_all_dim gives.
+  double score_factor() const {
+    if (scaling != RotaryScaling::yarn || mscale_all_dim == 0 || factor <= 1) return 1;
+    const double root = 0.1 * mscale_all_dim * std::log(factor) + 1;
+    return root * root;
+  }
   bool is_turned(int64_t layer) const {
     return turns.empty() || turns[static_cast<size_t>(layer) % turns.size()] != 0;
   }
@@ -101,6 +109,7 @@ struct ExpertsConfig {
   std::optional<int64_t> shared_d_ff = {};  // of the network for every token; default: none
   bool shared_gate = false;
   Router router = Router::softmax;
+  bool router_bias = false;
   Chooser chooser = Chooser::tokens;
   bool normalize = true;
   double scale = 1;

@@ -281,6 +281,8 @@ void validate(const ModelConfig& c, const Complain& complain) {
       complain("rotary.turns", "turns no layer: set position to none");
     if (!c.rotary.rounded && c.rotary.scaling != RotaryScaling::yarn)
       complain("rotary.rounded", "is for rotary.scaling: yarn");
+    if (c.rotary.mscale_all_dim > 0 && c.rotary.scaling != RotaryScaling::yarn)
+      complain("rotary.mscale_all_dim", "is for rotary.scaling: yarn");
     if (c.rotary.high_frequency_factor <= c.rotary.low_frequency_factor) {
       complain("rotary.high_frequency_factor", "must be greater than low_frequency_factor");
     }

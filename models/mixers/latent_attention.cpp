@@ -143,14 +143,6 @@ void count_latent_attention(CostAccount& account, std::string name, const Latent
                .state_bytes_per_token = (r + R) * kFloatBytes});
 }
 
-namespace {
-
-struct LatentKeys {
-  int64_t kv_rank = 64;
-  std::optional<int64_t> q_rank = {};
-  std::optional<int64_t> value_dim = {};
-};
-
 void describe(ConfigVisitor& v, LatentKeys& keys) {
   constexpr double widest = 1 << 16;
   v.field("kv_rank", keys.kv_rank, "Numbers of a token that keys and values of all heads come from.",
@@ -159,7 +151,11 @@ void describe(ConfigVisitor& v, LatentKeys& keys) {
           Limits::between(1, widest));
   v.field("value_dim", keys.value_dim, "Width of a head's values; default: of its keys without rotary part.",
           Limits::between(1, widest));
+  v.field("norm_eps", keys.norm_eps, "Epsilon of the norms of the two vectors; default: model.norm_eps.",
+          Limits::positive());
 }
+
+namespace {
 
 LatentAttentionOptions latent_options(const MixerPlace& place) {
   const auto& config = place.model;
@@ -169,7 +165,7 @@ LatentAttentionOptions latent_options(const MixerPlace& place) {
       .value_dim(keys.value_dim)
       .kv_rank(keys.kv_rank)
       .q_rank(keys.q_rank)
-      .norm(norm_options(config, keys.kv_rank))
+      .norm(norm_options(config, keys.kv_rank).eps(keys.norm_eps.value_or(config.norm_eps)))
       .bias(config.qkv_bias.value_or(config.bias))
       .out_bias(config.out_bias.value_or(config.bias))
       .dropout(config.attention_dropout)

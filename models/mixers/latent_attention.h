@@ -22,6 +22,18 @@
 
 namespace zoo {
 
+class ConfigVisitor;
+
+/// The keys of the mixer `latent`. d_model, heads, their width and the part of it with positions
+/// (model.rotary.fraction) are those of the model.
+struct LatentKeys {
+  int64_t kv_rank = 64;                   // r
+  std::optional<int64_t> q_rank = {};     // default: queries come from x
+  std::optional<int64_t> value_dim = {};  // Dv; default Dh - R
+  std::optional<double> norm_eps = {};    // of the two norms; default model.norm_eps
+};
+void describe(ConfigVisitor& v, LatentKeys& keys);
+
 struct LatentAttentionOptions {
   LatentAttentionOptions(int64_t d_model, int64_t n_heads, int64_t head_dim)
       : d_model_(d_model), n_heads_(n_heads), head_dim_(head_dim), norm_(1) {}

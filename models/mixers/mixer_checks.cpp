@@ -43,6 +43,7 @@ void refuse_scores(const MixerPlace& place, MixerPositions allowed, const Compla
   };
   if (place.model.attention_scale) refuse_scale("attention_scale");
   if (place.model.attention_scale_by_layer) refuse_scale("attention_scale_by_layer");
+  if (place.model.rotary.mscale_all_dim > 0) refuse_scale("rotary.mscale_all_dim");
   refuse_softcap(place, complain);
 }
 

@@ -21,12 +21,13 @@ MixerType convolution_mixer();
 MixerType linformer_mixer();
 MixerType mlp_mixer();
 MixerType latent_mixer();
+MixerType disentangled_mixer();
 
 Registry<MixerType>& mixer_types() {
   static Registry<MixerType> types(
       "type of attention", {full_mixer(), window_mixer(), strided_mixer(), fixed_mixer(), blocks_mixer(),
                             linear_mixer(), performer_mixer(), delta_mixer(), convolution_mixer(),
-                            linformer_mixer(), mlp_mixer(), latent_mixer()});
+                            linformer_mixer(), mlp_mixer(), latent_mixer(), disentangled_mixer()});
   return types;
 }
 
@@ -64,10 +65,11 @@ AttentionOptions cross_attention_options(const ModelConfig& config) {
 AttentionOptions self_attention_options(const MixerPlace& place) {
   const auto& config = place.model;
   auto options = cross_attention_options(config).sinks(config.attention_sinks).gate(config.attention_gate);
-  if (config.attention_scale_by_layer) {
-    const double scale =
-        config.attention_scale.value_or(1 / std::sqrt(static_cast<double>(config.head_width())));
-    options.scale(scale / static_cast<double>(place.layer + 1));
+  const double factor = config.position == Position::rotary ? config.rotary.score_factor() : 1;
+  if (config.attention_scale_by_layer || factor != 1) {
+    const double usual = 1 / std::sqrt(static_cast<double>(config.head_width()));
+    const double divisor = config.attention_scale_by_layer ? static_cast<double>(place.layer + 1) : 1;
+    options.scale(config.attention_scale.value_or(usual) * factor / divisor);
   }
   return options;
 }

@@ -162,7 +162,20 @@ TEST(ForeignConfigKeys, ThatMightMatterAreNamed) {
               HasSubstr("this family is not known; known are gpt2, llama"));
   EXPECT_THAT(problem_of("architectures", {"LlamaForQuestionAnswering"}),
               HasSubstr("of llama are known LlamaForCausalLM"));
-  EXPECT_THAT(problem_of("quantization_config", {{"bits", 4}}), HasSubstr("this is not supported"));
+  EXPECT_THAT(problem_of("quantization_config", {{"bits", 4}}),
+              HasSubstr("weights that are quantized by a method without a name are not supported"));
+  EXPECT_THAT(problem_of("quantization_config", {{"quant_method", "gptq"}, {"bits", 4}}),
+              HasSubstr("quantization_config: weights that are quantized by gptq are not supported: known "
+                        "are mxfp4, and fp8 in blocks"));
+  EXPECT_THAT(problem_of("quantization_config", {{"quant_method", "awq"}, {"bits", 4}}),
+              HasSubstr("quantized by awq"));
+  EXPECT_THAT(problem_of("quantization_config", {{"load_in_4bit", true}}),
+              HasSubstr("quantized by bitsandbytes"));
+  EXPECT_THAT(problem_of("quantization_config", {{"quant_method", "fp8"}}), HasSubstr("quantized by fp8"));
+  EXPECT_THAT(problem_of("quantization_config", {{"quant_method", "fp8"}, {"weight_block_size", {128}}}),
+              HasSubstr("expected two numbers"));
+  EXPECT_THAT(problem_of("quantization_config", {{"quant_method", "mxfp4"}, {"group", 32}}),
+              HasSubstr("group is 32: this key is not known"));
   EXPECT_THAT(problem_of("auto_map", {{"AutoModel", "code.Model"}}), HasSubstr("this is not supported"));
   EXPECT_THAT(problem_of("eos_token_id", "end"), HasSubstr("eos_token_id"));
 }

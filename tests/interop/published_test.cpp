@@ -2,9 +2,10 @@
 // every tensor of the file, in its shape, and needs no other. No weights are read or made.
 //
 // A file of tests/published has the facts of one model: its config.json and where it was seen, and groups of
-// names of tensors with their shapes. {} in a name stands for 0 … layers - 1, and [] for 0 … experts - 1. A
-// group says where its names were seen, or that they follow from config.json; the same for the shapes.
-// "refused" is a part of the message of a model that must not be opened.
+// names of tensors with their shapes. {} in a name stands for 0 … layers - 1, or from first_layer on, and []
+// for 0 … experts - 1. "type" is given where the weights are packed. A group says where its names were seen,
+// or that they follow from config.json; the same for the shapes. "refused" is a part of the message of a
+// model that must not be opened.
 
 #include <algorithm>
 #include <cctype>
@@ -43,7 +44,7 @@ class PublishedTensors final : public TensorSource {
       for (const auto& [pattern, shape] : group.at("names").items()) {
         for (const auto& of_layer : with_numbers(pattern, "{}", group, "layers"))
           for (const auto& name : with_numbers(of_layer, "[]", group, "experts"))
-            add(name, shape.get<std::vector<int64_t>>());
+            add(name, shape.get<std::vector<int64_t>>(), group.value("type", "F32"));
       }
     }
   }
@@ -55,30 +56,36 @@ class PublishedTensors final : public TensorSource {
   }
   bool contains(const std::string& name) const override { return shapes_.contains(name); }
   std::vector<int64_t> shape(const std::string& name) const override { return shapes_.at(name); }
-  torch::ScalarType dtype(const std::string&) const override { return torch::kFloat; }
+  torch::ScalarType dtype(const std::string& name) const override {
+    const auto found = packed_.find(name);
+    return found == packed_.end() ? torch::kFloat : found->second;
+  }
   void read_into(const torch::Tensor&, const std::string& name) const override {
     throw Error(fmt::format("the data of '{}' were read", name));
   }
   std::string place() const override { return "published"; }
 
  private:
-  /// The pattern with each number from 0 on in the place of `mark`, as many as `count` says; the pattern
-  /// alone if it has no mark.
+  /// The pattern with each number from the first on in the place of `mark`, as many as `count` says; the
+  /// pattern alone if it has no mark.
   static std::vector<std::string> with_numbers(const std::string& pattern, std::string_view mark,
                                                const Json& group, const char* count) {
     const auto at = pattern.find(mark);
     if (at == pattern.npos) return {pattern};
     std::vector<std::string> names;
-    for (int64_t i = 0; i < group.at(count).get<int64_t>(); ++i)
+    const int64_t first = mark == "{}" ? group.value("first_layer", int64_t{0}) : 0;
+    for (int64_t i = first; i < group.at(count).get<int64_t>(); ++i)
       names.push_back(std::string(pattern).replace(at, mark.size(), std::to_string(i)));
     return names;
   }
 
-  void add(const std::string& name, const std::vector<int64_t>& shape) {
+  void add(const std::string& name, const std::vector<int64_t>& shape, const std::string& type) {
+    if (type != "F32") packed_.emplace(name, type == "U8" ? torch::kUInt8 : torch::kFloat8_e4m3fn);
     if (!shapes_.emplace(name, shape).second) throw Error(fmt::format("'{}' is listed twice", name));
   }
 
   TensorShapes shapes_;
+  std::map<std::string, torch::ScalarType> packed_;
 };
 
 std::vector<fs::path> published_files() {
@@ -115,7 +122,7 @@ std::string problem_of(const Json& facts) {
     const auto generation = read_generation({}, {}, config);
     auto described = describe_foreign(std::move(config), generation, "published");
     const auto purpose = purpose_of(described);
-    const auto tensors = std::make_shared<PublishedTensors>(facts.at("tensors"));
+    const auto tensors = unpacked(std::make_shared<PublishedTensors>(facts.at("tensors")), described.packed);
     const auto mapping = [&] {
       return tensor_mapping(*described.family, described.experiment, purpose, described.config);
     };
@@ -174,9 +181,11 @@ TEST(PublishedModels, AreOfAllFamilies) {
   }
   // Of these families fewer files were found in public repositories.
   const std::map<std::string, int> found = {
-      {"ijepa", 0},   {"qwen2_moe", 2}, {"gptj", 1},       {"bloom", 0},  {"mpt", 0},     {"olmo", 2},
-      {"granite", 2}, {"smollm3", 0},   {"starcoder2", 1}, {"cohere", 1}, {"cohere2", 0}, {"glm", 0},
-      {"glm4", 0},    {"mt5", 0},       {"modernbert", 1}, {"mbart", 2},  {"albert", 2},  {"mpnet", 2}};
+      {"ijepa", 0},      {"qwen2_moe", 2}, {"gptj", 1},    {"bloom", 0},       {"mpt", 0},
+      {"olmo", 2},       {"granite", 2},   {"smollm3", 0}, {"starcoder2", 1},  {"cohere", 1},
+      {"cohere2", 0},    {"glm", 0},       {"glm4", 0},    {"mt5", 0},         {"modernbert", 1},
+      {"mbart", 2},      {"albert", 2},    {"mpnet", 2},   {"deepseek_v2", 1}, {"deepseek_v3", 2},
+      {"deberta-v2", 1}, {"nomic_bert", 0}};
   for (const auto& family : foreign_families()) {
     const auto fewer = found.find(family.model_type);
     EXPECT_GE(models[family.model_type], fewer == found.end() ? 3 : fewer->second) << family.model_type;

@@ -199,13 +199,13 @@ TEST_P(HostileSafetensors, IsRefusedWithThePath) {
 // A file may have tensors of types that nobody asks for.
 TEST(Safetensors, OfAnUnknownTypeAreRefusedWhenTheyAreRead) {
   const TempDir dir;
-  const auto path = dir.write("mixed", file_of(R"({"x":{"dtype":"F8_E4M3","shape":[4],"data_offsets":[0,4]},)"
+  const auto path = dir.write("mixed", file_of(R"({"x":{"dtype":"F8_E5M2","shape":[4],"data_offsets":[0,4]},)"
                                                R"("y":{"dtype":"U8","shape":[2],"data_offsets":[4,6]}})",
                                                6));
   const SafetensorsFile file(path);
   EXPECT_EQ(file.tensor("y").numel(), 2);
   EXPECT_EQ(file.shape("x"), std::vector<int64_t>{4});
-  EXPECT_THAT(message_of<CheckpointError>([&] { file.tensor("x"); }), HasSubstr("the dtype 'F8_E4M3'"));
+  EXPECT_THAT(message_of<CheckpointError>([&] { file.tensor("x"); }), HasSubstr("the dtype 'F8_E5M2'"));
 }
 
 std::string length_only(uint64_t length, std::string_view rest = "{}") {
@@ -286,8 +286,9 @@ INSTANTIATE_TEST_SUITE_P(
         Hostile{"blank_first", file_of(" {}"), "the header does not begin with '{'"},
         Hostile{"list", file_of("[]"), "the header does not begin with '{'"},
         Hostile{"not_utf8", file_of("{\"\xff\":{}}"), "the header is not valid JSON at byte 3"},
-        Hostile{"unknown_dtype", entry(R"("dtype":"F8_E4M3","shape":[4],"data_offsets":[0,4])"),
-                "the dtype 'F8_E4M3', which is not one of F64, F32, F16, BF16, I64, I32, I16, I8, U8, BOOL"},
+        Hostile{"unknown_dtype", entry(R"("dtype":"F8_E5M2","shape":[4],"data_offsets":[0,4])"),
+                "the dtype 'F8_E5M2', which is not one of F64, F32, F16, BF16, F8_E4M3, I64, I32, I16, I8, "
+                "U8, BOOL"},
         Hostile{"unknown_dtype_too_large", entry(R"("dtype":"F4","shape":[33],"data_offsets":[0,4])"),
                 "'x' has 33 numbers by its shape, but 4 bytes"},
         Hostile{"no_dtype", entry(R"("shape":[1],"data_offsets":[0,4])"),

@@ -66,9 +66,12 @@ std::vector<Sample> samples() {
                on_x, "FeedForward(d_model=12, d_ff=20, activation=swiglu, dropout=0)"));
   }
   const auto network = FeedForwardOptions(kModelWidth, 20).activation(Activation::swiglu);
-  list.push_back(
-      sample(Experts(ExpertsOptions(network, 4, 2).choice_bias(true).shared(network).shared_gate(true)), on_x,
-             "Experts(count=4, active=2, d_ff=20, router=softmax)"));
+  list.push_back(sample(Experts(ExpertsOptions(network, 4, 2)
+                                    .router_bias(true)
+                                    .choice_bias(true)
+                                    .shared(network)
+                                    .shared_gate(true)),
+                        on_x, "Experts(count=4, active=2, d_ff=20, router=softmax)"));
   const auto attention = AttentionOptions(kModelWidth, 6).n_kv_heads(2).dropout(0.1);
   const std::string heads_and_widths = "Attention(d_model=12, n_heads=6, n_kv_heads=2, head_dim=2, ";
   list.push_back(sample(Attention(attention), on_x, heads_and_widths + "projection=separate, dropout=0.1)"));

@@ -64,6 +64,10 @@ std::vector<Subject> subjects() {
        fill},
       {text(encoder + "position: learned, attention: {type: window, size: 1, global: ids, global_ids: [2]}"),
        classify},
+      {text(encoder + "position: none, attention: {type: disentangled, buckets: 4, max_distance: 6}"), fill},
+      {text(encoder + "position: learned, attention: {type: disentangled, buckets: 4, max_distance: 5, "
+                      "share_keys: false, norm: false}"),
+       fill},
       {text(encoder + "position: learned, score_position: t5, relative_buckets: 8, relative_max_distance: 6, "
                       "embedding_width: 10, layer_groups: 1"),
        fill},
@@ -167,6 +171,8 @@ const char* no_effect(const std::string& key, const ModelConfig& config, HeadKin
   const bool only_delta = config.attention.size() == 1 && config.attention.front() == "delta";
   if (only_delta && is({"n_kv_heads", "qk_norm"}))
     return "delta has key_heads, and makes all queries and keys equally long";
+  if (config.attention.front() == "disentangled" && is({"n_kv_heads"}))
+    return "there are as many heads of keys as of queries";
   if (is({"key_bias"}) && config.projection == Projection::fused) return "a fused map has one bias for all";
   if (config.architecture.type == "speech_encoder" &&
       is({"vocab_size", "scale_embeddings", "embedding_scale", "embedding_norm", "embedding_width"}))

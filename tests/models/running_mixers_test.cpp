@@ -53,6 +53,10 @@ const std::vector<std::string> kEncoderMixers{"linear",
                                               "{type: linformer, k: 7}]",
                                               "{type: mlp, length: 90, d_tokens: 9}",
                                               "[{type: mlp, length: 90}, full]",
+                                              "{type: disentangled, buckets: 4, max_distance: 9}",
+                                              "[{type: disentangled, buckets: 4, max_distance: 9}, "
+                                              "{type: disentangled, buckets: 0, max_distance: 5, "
+                                              "share_keys: false, norm: false}]",
                                               "[linear, performer]"};
 const std::vector<std::string> kDecoderMixers{"linear",
                                               "performer",
@@ -71,6 +75,9 @@ bool sees_only_the_past(const std::string& attention) {
   return attention.find("delta") != attention.npos || attention.find("convolution") != attention.npos;
 }
 
+/// Whether all mixers of the list have as many heads of keys as of queries, and no norms of them.
+bool has_plain_keys(const std::string& attention) { return attention.find("disentangled") != attention.npos; }
+
 std::vector<ModelConfig> mixer_configs(Architecture architecture) {
   std::vector<ModelConfig> configs;
   const bool encoder = architecture == Architecture::encoder;
@@ -80,10 +87,10 @@ std::vector<ModelConfig> mixer_configs(Architecture architecture) {
     if (!encoder) configs.push_back(mixer_config(architecture, attention, Position::rotary));
     configs.push_back(configs.back());
     configs.back().bias = false;
-    configs.back().n_kv_heads = 2;
+    if (!has_plain_keys(attention)) configs.back().n_kv_heads = 2;
     configs.back().head_dim = 8;
     configs.back().projection = Projection::fused;
-    if (!sees_only_the_past(attention)) configs.back().qk_norm = true;
+    if (!sees_only_the_past(attention) && !has_plain_keys(attention)) configs.back().qk_norm = true;
   }
   return configs;
 }
@@ -147,6 +154,8 @@ TEST(MixerModels, ALinformerKeepsItsSlots) {
 TEST(MixerModels, BatchesCostWhatTheirTokensCost) {
   for_each_mixer_model([](const ModelConfig& config, Model&) {
     if (config.architecture == Architecture::encoder_decoder) return;
+    // Its vectors of distances are mapped once, whatever the number of rows.
+    if (config.attention.front().type == "disentangled") return;
     const auto purpose = purpose_of(config.architecture);
     const double per_token = model_cost(config, purpose, 70).flops_per_token;
     EXPECT_DOUBLE_EQ(forward_flops(config, purpose, {.batch_size = 3, .length = 70, .n_targets = 210}),
@@ -187,7 +196,8 @@ TEST(MixerModels, CountTheirMatrixProducts) {
       for (int64_t layer = 0; layer < std::ssize(config.attention); ++layer) {
         const MixerPlace place{.model = config, .role = role, .layer = layer};
         const auto& type = mixer_types().at(place.selection());
-        if (type.name == "full" || type.name == "linformer") continue;  // their products are in fused kernels
+        // Their products are in fused kernels.
+        if (type.name == "full" || type.name == "linformer" || type.name == "disentangled") continue;
         SCOPED_TRACE(type.name + ", " + std::to_string(length) + " tokens");
         const auto mixer = type.make(place);
         mixer->to(torch::kFloat64);
@@ -359,6 +369,15 @@ TEST(MixerModels, RefuseInOneLineWhatDoesNotFit) {
               HasSubstr("linformer cannot be causal"));
   EXPECT_THAT(mixer_refusal(Architecture::encoder, "linformer"),
               HasSubstr("k 256 is more than max_positions 90"));
+  EXPECT_THAT(mixer_refusal(Architecture::decoder, "disentangled"), HasSubstr("it is for encoders"));
+  EXPECT_THAT(mixer_refusal(Architecture::encoder, "{type: disentangled, buckets: 3}"),
+              HasSubstr("buckets must be 0, or at least 4"));
+  EXPECT_THAT(mixer_refusal(Architecture::encoder,
+                            "{type: disentangled, content_to_position: false, "
+                            "position_to_content: false}"),
+              HasSubstr("compares with no distance"));
+  EXPECT_THAT(mixer_refusal(Architecture::encoder, "disentangled", [](ModelConfig& c) { c.qk_norm = true; }),
+              HasSubstr("leave out model.qk_norm"));
   EXPECT_THAT(mixer_refusal(Architecture::decoder, "{type: mlp, length: 8}"),
               HasSubstr("mlp cannot be causal"));
   EXPECT_THAT(mixer_refusal(Architecture::encoder, "mlp"), HasSubstr("mlp needs the number of tokens"));

@@ -39,6 +39,9 @@ TEST(Catalogue, MixturesOfExperts) {
   EXPECT_EQ(parameters("mixtral-8x7b", purpose), 46'702'792'704);
   EXPECT_EQ(parameters("qwen1.5-moe-a2.7b", purpose), 14'315'784'192);
   EXPECT_EQ(parameters("qwen3-30b-a3b", purpose), 30'532'122'624);
+  EXPECT_EQ(parameters("gpt-oss-20b", purpose), 20'914'757'184);
+  EXPECT_EQ(parameters("deepseek-v2-lite", purpose), 15'706'484'224);
+  EXPECT_EQ(parameters("deepseek-v3", purpose), 671'026'404'352);
   // The paper says 13 billion, and Qwen's card 3.3.
   EXPECT_EQ(model_cost(model_of("mixtral-8x7b"), purpose, 128).active_parameters, 12'879'925'248);
   EXPECT_EQ(model_cost(model_of("qwen3-30b-a3b"), purpose, 128).active_parameters, 3'353'032'704);

@@ -168,4 +168,66 @@ def glm(causal):
             causal(f"{name}_{seed}", config, seed)
 
 
-CASES = [neox, opt, alibi, falcon, phi, relatives, cohere, glm]
+def gpt_oss(causal):
+    from transformers import GptOssConfig
+
+    for seed in range(3):
+        draw = random.Random(f"gpt_oss {seed}")
+        heads = {"num_attention_heads": 6, "num_key_value_heads": [2, 3, 1][seed]}
+        sizes = shape(draw) | heads | {"num_hidden_layers": 3, "max_position_embeddings": 32}
+        yarn = {
+            "rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 8, "beta_fast": 32.0, "beta_slow": 1.0,
+            "truncate": False,
+        }  # fmt: skip
+        config = GptOssConfig(
+            **sizes, **SPECIAL, head_dim=[8, 6, 12][seed], sliding_window=4, num_local_experts=[5, 4, 3][seed],
+            num_experts_per_tok=[2, 3, 1][seed], rope_theta=900.0, rope_scaling=[yarn, {"rope_type": "default"}, yarn][seed],
+            layer_types=None if seed < 2 else ["full_attention", "sliding_attention", "full_attention"],
+        )  # fmt: skip
+        causal(f"gpt_oss_{seed}", config, seed)
+
+
+def latent_shape(draw):
+    """Odd sizes of latent attention and of small experts."""
+    return without(shape(draw, grouped=False), "vocab_size") | {
+        "vocab_size": 300, "num_hidden_layers": 3, "max_position_embeddings": 32, "qk_nope_head_dim": draw.choice([6, 10]),
+        "qk_rope_head_dim": draw.choice([2, 4]), "v_head_dim": draw.choice([5, 7]), "kv_lora_rank": draw.choice([6, 10]),
+        "moe_intermediate_size": draw.choice([5, 9]), "n_shared_experts": draw.choice([1, 2]),
+    }  # fmt: skip
+
+
+def deepseek(causal):
+    import transformers
+    from transformers import DeepseekV2Config, DeepseekV3Config
+
+    is_newest = not transformers.__version__.startswith("4.")
+    yarn = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 8, "beta_fast": 32.0, "beta_slow": 1.0}
+    for seed in range(3):
+        draw = random.Random(f"deepseek {seed}")
+        sizes = latent_shape(draw) | {"q_lora_rank": [None, 9, 6][seed], "attention_bias": seed == 2}
+        # Version 4 does not multiply the scores of V2 by what mscale_all_dim gives.
+        scales = {"mscale": 0.8, "mscale_all_dim": 0.6} if is_newest else {}
+        groups = [{"topk_method": "greedy"}, {"topk_method": "group_limited_greedy", "n_group": 3, "topk_group": 2}]
+        config = DeepseekV2Config(
+            **sizes, **SPECIAL, **groups[seed % 2], n_routed_experts=[5, 6, 4][seed], num_experts_per_tok=[2, 3, 1][seed],
+            first_k_dense_replace=[0, 1, 2][seed], routed_scaling_factor=[1.0, 1.7, 0.6][seed],
+            rope_scaling=[None, yarn | scales, yarn][seed], tie_word_embeddings=seed == 2,
+        )  # fmt: skip
+        causal(f"deepseek_v2_{seed}", config, seed)
+
+        def prepare(model):
+            # Where the numbers are not negative, versions 4 and 5 choose the same experts.
+            for layer in model.model.layers:
+                if hasattr(layer.mlp, "gate"):
+                    layer.mlp.gate.e_score_correction_bias.uniform_(0, 0.5)
+
+        config = DeepseekV3Config(
+            **sizes, **SPECIAL, n_group=[2, 1, 3][seed], topk_group=[1, 1, 2][seed], n_routed_experts=[8, 5, 6][seed],
+            num_experts_per_tok=[3, 2, 2][seed], first_k_dense_replace=[1, 0, 2][seed], norm_topk_prob=seed != 1,
+            routed_scaling_factor=[2.5, 1.0, 1.3][seed], rope_interleave=seed != 1,
+            rope_scaling=[None, yarn | {"mscale": 1.0, "mscale_all_dim": 1.0}, yarn | {"mscale": 0.7, "mscale_all_dim": 0.9}][seed],
+        )  # fmt: skip
+        causal(f"deepseek_v3_{seed}", config, seed, prepare=prepare)
+
+
+CASES = [neox, opt, alibi, falcon, phi, relatives, cohere, glm, gpt_oss, deepseek]

@@ -9,7 +9,18 @@ from reference import contiguous
 from safetensors.torch import load_file, save_file
 
 
-def with_gradients(out, name, model_class):
+def by_stored_names(model, gradients, folder):
+    """The same gradients under the names that transformers 5 gives them in a file."""
+    with torch.no_grad():
+        for key, value in model.named_parameters():
+            value.copy_(gradients[key])
+    model.save_pretrained(folder)
+    stored = load_file(folder / "model.safetensors")
+    shutil.rmtree(folder)
+    return stored
+
+
+def with_gradients(out, name, model_class, *, is_renamed=False):
     """Adds `upstream`, random factors on the outputs, and NAME.gradients.safetensors: the gradients of the mean of their
     products by the names of the directory's tensors, NaN where transformers has none."""
     path = out / f"{name}.safetensors"
@@ -32,15 +43,17 @@ def with_gradients(out, name, model_class):
         key: torch.zeros_like(value) if value.grad is None else value.grad
         for key, value in model.named_parameters() if value.requires_grad
     }  # fmt: skip
+    if is_renamed:
+        gradients = by_stored_names(model, gradients, out / f"{name}.gradients")
     if hasattr(model, "final_logits_bias"):
         gradients["final_logits_bias"] = torch.full_like(model.final_logits_bias, torch.nan)
     save_file({key: contiguous(value) for key, value in gradients.items()}, out / f"{name}.gradients.safetensors")
     save_file({key: contiguous(value) for key, value in (tensors | {"upstream": upstream.detach()}).items()}, path)
 
 
-def encoded(out, name, model_class, *arguments):
+def encoded(out, name, model_class, *arguments, is_renamed=False):
     shared.encoded(out, name, model_class, *arguments)
-    with_gradients(out, name, model_class)
+    with_gradients(out, name, model_class, is_renamed=is_renamed)
 
 
 def xlm_roberta(out):
@@ -213,4 +226,44 @@ def modernbert(out):
         with_last_states(out, name)
 
 
-CASES = [xlm_roberta, mt5, mbart, m2m_100, albert, electra, mpnet, modernbert]
+def deberta(out):
+    """Texts are longer than some of the distances that have vectors of their own. Version 4 cannot read its own files of
+    the newer head."""
+    from transformers import __version__ as version
+    from transformers import DebertaV2Config, DebertaV2ForMaskedLM, DebertaV2ForSequenceClassification
+    from transformers import DebertaV2ForTokenClassification, DebertaV2Model
+
+    classes = (
+        DebertaV2ForMaskedLM, DebertaV2ForSequenceClassification, DebertaV2ForMaskedLM, DebertaV2Model,
+        DebertaV2ForTokenClassification,
+    )  # fmt: skip
+    for seed, model_class in enumerate(classes):
+        is_relative = seed != 4
+        config = DebertaV2Config(
+            **shared.encoder_shape(random.Random(f"deberta {seed}")), vocab_size=200, max_position_embeddings=16 + 8 * seed,
+            relative_attention=is_relative, position_buckets=[6, -1, 8, 4, -1][seed],
+            max_relative_positions=[9, 5, -1, 7, -1][seed], share_att_key=seed in (0, 3),
+            pos_att_type=[["p2c", "c2p"], ["c2p", "p2c"], ["c2p"], ["p2c"], []][seed],
+            norm_rel_ebd=["layer_norm", "none", "layer_norm", "none", "none"][seed], position_biased_input=seed in (1, 4),
+            type_vocab_size=2 if seed == 1 else 0, legacy=seed != 2 or version < "5", **shared.LABELS,
+        )  # fmt: skip
+        encoded(out, f"deberta_{seed}", model_class, config, shared.word_pieces(), seed)
+
+
+def nomic_bert(out):
+    """Only transformers 5 has it."""
+    try:
+        from transformers import NomicBertConfig, NomicBertForMaskedLM, NomicBertForSequenceClassification
+        from transformers import NomicBertForTokenClassification, NomicBertModel
+    except ImportError:
+        return
+    classes = (
+        NomicBertForMaskedLM, NomicBertForSequenceClassification, NomicBertForTokenClassification, NomicBertModel
+    )  # fmt: skip
+    for seed, model_class in enumerate(classes):
+        sizes = shared.encoder_shape(random.Random(f"nomic {seed}")) | {"hidden_act": "gelu" if seed == 3 else "silu"}
+        config = NomicBertConfig(**sizes, vocab_size=200, max_position_embeddings=16 + 8 * seed, **shared.LABELS)
+        encoded(out, f"nomic_bert_{seed}", model_class, config, shared.word_pieces(), seed, is_renamed=True)
+
+
+CASES = [xlm_roberta, mt5, mbart, m2m_100, albert, electra, mpnet, modernbert, deberta, nomic_bert]

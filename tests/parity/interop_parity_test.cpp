@@ -373,17 +373,24 @@ std::vector<std::string> numbered(const std::vector<std::pair<std::string, int>>
 }
 
 std::vector<std::string> writers() {
-  return numbered({{"gpt2", 3},    {"llama", 7},   {"mistral", 2},    {"qwen2", 3},     {"qwen3", 3},
-                   {"olmo2", 2},   {"olmoe", 2},   {"mixtral", 3},    {"qwen2_moe", 3}, {"qwen3_moe", 3},
-                   {"gemma2", 2},  {"gemma3", 2},  {"gpt_neox", 3},   {"gptj", 2},      {"opt", 3},
-                   {"bloom", 2},   {"mpt", 2},     {"falcon", 4},     {"phi", 2},       {"phi3", 3},
-                   {"olmo", 2},    {"granite", 2}, {"starcoder2", 2}, {"smollm3", 3},   {"cohere", 2},
-                   {"cohere2", 2}, {"glm", 2},     {"glm4", 2},       {"t5", 3},        {"bart", 3},
-                   {"marian", 3},  {"mt5", 2},     {"mbart", 2},         {"m2m_100", 2}});
+  return numbered(
+      {{"gpt2", 3},        {"llama", 7},      {"mistral", 2},    {"qwen2", 3},     {"qwen3", 3},
+       {"olmo2", 2},       {"olmoe", 2},      {"mixtral", 3},    {"qwen2_moe", 3}, {"qwen3_moe", 3},
+       {"gemma2", 2},      {"gemma3", 2},     {"gpt_neox", 3},   {"gptj", 2},      {"opt", 3},
+       {"bloom", 2},       {"mpt", 2},        {"falcon", 4},     {"phi", 2},       {"phi3", 3},
+       {"olmo", 2},        {"granite", 2},    {"starcoder2", 2}, {"smollm3", 3},   {"cohere", 2},
+       {"cohere2", 2},     {"glm", 2},        {"glm4", 2},       {"t5", 3},        {"bart", 3},
+       {"marian", 3},      {"mt5", 2},        {"mbart", 2},      {"m2m_100", 2},   {"gpt_oss", 3},
+       {"deepseek_v2", 3}, {"deepseek_v3", 3}});
 }
 
-std::vector<std::string> cases() {
+/// `version`: some families are in the newest one alone.
+std::vector<std::string> cases(Transformers version) {
   auto names = writers();
+  if (version == Transformers::newest) {
+    const auto newest = numbered({{"nomic_bert", 4}});
+    names.insert(names.end(), newest.begin(), newest.end());
+  }
   const auto others = numbered({{"bert", 4},        {"roberta", 2},        {"distilbert", 3},
                                 {"bert_tokens", 2}, {"roberta_tokens", 1}, {"distilbert_tokens", 1},
                                 {"llama_texts", 1}, {"mistral_texts", 1},  {"qwen2_texts", 1},
@@ -391,14 +398,15 @@ std::vector<std::string> cases() {
                                 {"big_bird", 4},    {"longformer", 3},     {"esm", 5},
                                 {"vit", 2},         {"ijepa", 2},          {"detr", 3},
                                 {"whisper", 2},     {"xlm_roberta", 4},    {"albert", 4},
-                                {"electra", 4},     {"mpnet", 4},          {"modernbert", 4}});
+                                {"electra", 4},     {"mpnet", 4},          {"modernbert", 4},
+                                {"deberta", 5}});
   names.insert(names.end(), others.begin(), others.end());
   return names;
 }
 
 /// Those from which something is left out on the way back are only opened.
-std::vector<std::string> opened() {
-  auto names = cases();
+std::vector<std::string> opened(Transformers version) {
+  auto names = cases(version);
   const auto others = numbered({{"marian_stored", 1},
                                 {"big_bird_stored", 1},
                                 {"bert_published", 2},
@@ -412,22 +420,57 @@ std::vector<std::string> opened() {
   return names;
 }
 
-std::vector<Case> of_both_versions(const std::vector<std::string>& names) {
+template <class Names>
+std::vector<Case> of_both_versions(const Names& names_of) {
   std::vector<Case> result;
   for (const auto version : {Transformers::newest, Transformers::of_version_4}) {
-    for (const auto& name : names) result.push_back({version, name});
+    for (const auto& name : names_of(version)) result.push_back({version, name});
   }
   return result;
+}
+
+/// The same names in each version.
+auto always(std::vector<std::string> names) {
+  return [names = std::move(names)](Transformers) { return names; };
 }
 
 const auto name_of_case = [](const auto& test) {
   return test.param.name + (test.param.version == Transformers::newest ? "" : "_of_version_4");
 };
 
-INSTANTIATE_TEST_SUITE_P(Of, ForeignModels, ::testing::ValuesIn(of_both_versions(opened())), name_of_case);
+INSTANTIATE_TEST_SUITE_P(Of, ForeignModels, ::testing::ValuesIn(of_both_versions(opened)), name_of_case);
 INSTANTIATE_TEST_SUITE_P(Of, ForeignListeners,
-                         ::testing::ValuesIn(of_both_versions(numbered({{"whisper", 2}}))), name_of_case);
-INSTANTIATE_TEST_SUITE_P(Of, ForeignWriters, ::testing::ValuesIn(of_both_versions(writers())), name_of_case);
+                         ::testing::ValuesIn(of_both_versions(always(numbered({{"whisper", 2}})))),
+                         name_of_case);
+INSTANTIATE_TEST_SUITE_P(Of, ForeignWriters, ::testing::ValuesIn(of_both_versions(always(writers()))),
+                         name_of_case);
+
+class PackedDirectories : public ReferenceTest, public ::testing::WithParamInterface<Case> {
+ protected:
+  PackedDirectories() : ReferenceTest("reference_interop.py", GetParam().version) {}
+};
+
+// To the bit, also after an import and an export, whose config.json no longer says that they are packed.
+TEST_P(PackedDirectories, HaveTheWeightsThatTransformersUnpacks) {
+  const auto folder = file("gpt2_0").parent_path();
+  const auto plain = open_foreign(folder / (GetParam().name + "_plain")).tensors;
+  const TempDir dir;
+  import_run(folder / GetParam().name, dir.path() / "run");
+  export_run(dir.path() / "run", dir.path() / "export");
+  for (const auto& place : {folder / GetParam().name, dir.path() / "export"}) {
+    const auto tensors = open_foreign(place).tensors;
+    EXPECT_EQ(tensors->names(), plain->names());
+    for (const auto& name : plain->names()) {
+      EXPECT_EQ(tensors->dtype(name), torch::kBFloat16) << name;
+      EXPECT_TRUE(tensors->tensor(name).view(torch::kInt16).equal(plain->tensor(name).view(torch::kInt16)))
+          << name;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Of, PackedDirectories,
+    ::testing::ValuesIn(of_both_versions(always({"gpt_oss_packed", "deepseek_v3_packed"}))), name_of_case);
 
 class ForeignExports : public ReferenceTest {
  protected:
@@ -456,12 +499,13 @@ std::string checked(const std::filesystem::path& originals, const std::filesyste
 TEST_P(ExportsOfVersion, GiveBackWhatWasImported) {
   const TempDir dir;
   const auto originals = file("gpt2_0").parent_path();
-  for (const auto& name : cases()) {
+  const auto names = cases(GetParam());
+  for (const auto& name : names) {
     import_run(originals / name, dir.path() / "runs" / name);
     export_run(dir.path() / "runs" / name, dir.path() / "exports" / name);
   }
   EXPECT_EQ(checked(originals, dir.path() / "exports", dir.path() / "log.txt", GetParam()),
-            "{}\n" + std::to_string(cases().size()) + " directories\n");
+            "{}\n" + std::to_string(names.size()) + " directories\n");
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, ExportsOfVersion,

@@ -416,6 +416,49 @@ add("Qwen3MoeForCausalLM", QWEN3 | QWEN_EXPERTS | {"model_type": "qwen3_moe"}, {
         4096, 94, 64, 4, 12288, num_experts=128, num_experts_per_tok=8, moe_intermediate_size=1536, norm_topk_prob=True),
 })  # fmt: skip
 
+GPT_OSS = {
+    "model_type": "gpt_oss", "vocab_size": 201088, "max_position_embeddings": 131072, "head_dim": 64, "hidden_act": "silu",
+    "rms_norm_eps": 1e-5, "rope_theta": 150000, "sliding_window": 128, "swiglu_limit": 7.0, "num_experts_per_tok": 4,
+    "rope_scaling": {
+        "beta_fast": 32.0, "beta_slow": 1.0, "factor": 32.0, "original_max_position_embeddings": 4096, "rope_type": "yarn",
+        "truncate": False,
+    },
+    "attention_bias": True, "attention_dropout": 0.0, "tie_word_embeddings": False, "output_router_logits": False,
+    "router_aux_loss_coef": 0.9, "eos_token_id": 200002, "pad_token_id": 199999,
+}  # fmt: skip
+add("GptOssForCausalLM", GPT_OSS, {
+    "openai/gpt-oss-20b": llama(2880, 24, 64, 8, 2880, num_local_experts=32),
+    "openai/gpt-oss-120b": llama(2880, 36, 64, 8, 2880, num_local_experts=128),
+})  # fmt: skip
+
+
+def deepseek_yarn(mscale):
+    return {
+        "beta_fast": 32, "beta_slow": 1, "factor": 40, "mscale": mscale, "mscale_all_dim": mscale,
+        "original_max_position_embeddings": 4096, "rope_type": "yarn",
+    }  # fmt: skip
+
+
+DEEPSEEK = {
+    "hidden_act": "silu", "rms_norm_eps": 1e-6, "rope_theta": 10000, "max_position_embeddings": 163840, "kv_lora_rank": 512,
+    "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128, "attention_bias": False, "attention_dropout": 0.0,
+    "tie_word_embeddings": False,
+}  # fmt: skip
+add("DeepseekV2ForCausalLM", DEEPSEEK | {"model_type": "deepseek_v2", "vocab_size": 102400}, {
+    "deepseek-ai/DeepSeek-V2-Lite": llama(
+        2048, 27, 16, 16, 10944, q_lora_rank=None, n_routed_experts=64, num_experts_per_tok=6, n_shared_experts=2,
+        moe_intermediate_size=1408, first_k_dense_replace=1, n_group=1, topk_group=1, topk_method="greedy",
+        norm_topk_prob=False, routed_scaling_factor=1.0, rope_scaling=deepseek_yarn(0.707), bos_token_id=100000,
+        eos_token_id=100001),
+})  # fmt: skip
+V3 = llama(
+    7168, 61, 128, 128, 18432, q_lora_rank=1536, n_routed_experts=256, num_experts_per_tok=8, n_shared_experts=1,
+    moe_intermediate_size=2048, first_k_dense_replace=3, n_group=8, topk_group=4, norm_topk_prob=True,
+    routed_scaling_factor=2.5, rope_scaling=deepseek_yarn(1.0), bos_token_id=0, eos_token_id=1)  # fmt: skip
+add("DeepseekV3ForCausalLM", DEEPSEEK | {"model_type": "deepseek_v3", "vocab_size": 129280}, {
+    "deepseek-ai/DeepSeek-V3": V3, "deepseek-ai/DeepSeek-R1": V3,
+})  # fmt: skip
+
 GEMMA2 = {
     "model_type": "gemma2", "vocab_size": 256000, "max_position_embeddings": 8192, "rms_norm_eps": 1e-6,
     "hidden_activation": "gelu_pytorch_tanh", "rope_theta": 10000.0, "sliding_window": 4096,
@@ -549,3 +592,14 @@ add("ModernBertForMaskedLM", MODERNBERT, {
         "hidden_size": 768, "num_hidden_layers": 22, "num_attention_heads": 12, "intermediate_size": 1152
     },
 })  # fmt: skip
+DEBERTA = {key: value for key, value in BERT.items() if key != "type_vocab_size"} | {
+    "model_type": "deberta-v2", "vocab_size": 128100, "type_vocab_size": 0, "layer_norm_eps": 1e-7, "relative_attention": True,
+    "position_buckets": 256, "norm_rel_ebd": "layer_norm", "share_att_key": True, "pos_att_type": ["p2c", "c2p"],
+    "max_relative_positions": -1, "position_biased_input": False,
+}  # fmt: skip
+add("DebertaV2ForMaskedLM", DEBERTA, {"microsoft/deberta-v3-base": BASE})
+NOMIC = BERT | {
+    "model_type": "nomic_bert", "vocab_size": 30528, "max_position_embeddings": 2048, "hidden_act": "silu",
+    "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0,
+}  # fmt: skip
+add("NomicBertForMaskedLM", NOMIC, {"nomic-ai/nomic-bert-2048": BASE})

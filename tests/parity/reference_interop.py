@@ -74,8 +74,9 @@ def write_model(out, name, model, tokenizer, dtype, *, sharded):
     return plain_experts(type(model).from_pretrained(directory, dtype=torch.float32, attn_implementation="eager").eval())
 
 
-def causal(out, name, config, *, tokenizer, seed, generate=True, has_positions=True, gradients=False):
-    """Writes a causal language model and its outputs. Where it `has_positions`, it takes those of tokens behind padding."""
+def causal(out, name, config, *, tokenizer, seed, generate=True, has_positions=True, gradients=False, prepare=None):
+    """Writes a causal language model and its outputs. Where it `has_positions`, it takes those of tokens behind padding.
+    `prepare` changes the model before it is written."""
     # transformers would also write tokens that only the table has, and the zoo does not.
     config.vocab_size = len(tokenizer) if generate else len(tokenizer) + 7
     draw = random.Random(seed)
@@ -83,6 +84,8 @@ def causal(out, name, config, *, tokenizer, seed, generate=True, has_positions=T
     vocab_size = config.vocab_size
     # pad_token_id differs from all ids of the inputs, since transformers treats it in its own way.
     model = random_weights(AutoModelForCausalLM.from_config(config, attn_implementation="eager"))
+    if prepare:
+        prepare(model)
     dtype = [torch.float32, torch.bfloat16, torch.float16][seed % 3]
     model = write_model(out, name, model, tokenizer, dtype, sharded=seed % 2 == 1)
     n_tokens = min(len(tokenizer), vocab_size)
@@ -1105,12 +1108,13 @@ def as_published(out):
     stored_as(out, "qwen2_published_0", "qwen2_0", config={"use_mrope": False})
 
 
-import interop_encoders  # noqa: E402  (it uses the functions above)
+import interop_encoders  # noqa: E402  (they use the functions above)
+import interop_packed  # noqa: E402
 
 CASES = [
     gpt2, llama, mistral, qwen, olmo, mixtures, gemma, further_decoders, decoder_classifiers, bert, roberta, big_bird, distilbert, token_classifiers,
     sentence_vectors, longformer, esm, t5, bart, bart_classifier, marian, vit, ijepa, detr, whisper, as_published,
-    *interop_encoders.CASES,
+    *interop_encoders.CASES, *interop_packed.CASES,
 ]  # fmt: skip
 
 # What the table of docs/hub.md says of a family beside what is compared; made by scripts/make_hub_table.py.
@@ -1121,6 +1125,9 @@ REMARKS = {
     "qwen3": "also windows by layer",
     "qwen2_moe": "without windows",
     "olmoe": "without `clip_qkv`",
+    "gpt_oss": "weights in MXFP4 are read as the bf16 that they stand for",
+    "deepseek_v2": "without `norm_topk_prob`; YaRN's factor on scores as in transformers 5, which version 4 leaves out",
+    "deepseek_v3": "weights in FP8 with factors of blocks are read as bf16; without the layer that guesses further tokens",
     "gpt_neox": "parallel and one after the other",
     "opt": "norms before or behind the sub-layers; not the tables of OPT-350m, which are narrower than its layers",
     "falcon": "one head or groups of heads for keys and values, one norm or two; without ALiBi",
@@ -1140,5 +1147,7 @@ REMARKS = {
     "xlm-roberta": "also the encoders of BGE-M3 and multilingual E5",
     "m2m_100": "languages: `generation.source_language`, `target_language`",
     "electra": "a discriminator opens without its head for replaced tokens",
+    "deberta-v2": "both heads for masked tokens; without the convolution of the two largest models of version 2",
+    "nomic_bert": "only transformers 5 has this family",
     "modernbert": "classifiers by the first token or by the mean; without a head for labels of tokens",
 }

@@ -2,6 +2,8 @@
 // et al. 2024), Qwen3-MoE (Yang et al. 2025) and OLMoE (Muennighoff et al. 2024). Their other layers are
 // those of Llama.
 
+#include "interop/families/decoders/mixtures.h"
+
 #include <array>
 #include <string>
 #include <utility>
@@ -14,10 +16,9 @@
 #include "interop/families/families.h"
 
 namespace zoo {
-namespace {
 
-/// The number of experts and of those that work for a token.
-ExpertsConfig read_counts(ForeignConfig& from, std::string_view count_key, int64_t count, int64_t active) {
+ExpertsConfig read_expert_counts(ForeignConfig& from, std::string_view count_key, int64_t count,
+                                 int64_t active) {
   ExpertsConfig experts{.count = from.integer(count_key, count),
                         .active = from.integer("num_experts_per_tok", active)};
   constexpr int64_t most = 1 << 12;  // as model.experts.count; each has a rule for its tensors
@@ -27,24 +28,40 @@ ExpertsConfig read_counts(ForeignConfig& from, std::string_view count_key, int64
   return experts;
 }
 
+ExpertsConfig experts_or_usual(const Experiment& experiment) {
+  return experiment.model.experts.value_or(ExpertsConfig());
+}
+
+void add_experts(const ModelConfig& model, const std::string& theirs, const std::array<std::string, 3>& names,
+                 TensorRules& rules) {
+  const auto& experts = model.experts.value();
+  const int64_t d_ff = experts.d_ff.value_or(model.feed_forward_width());
+  const std::array<std::pair<std::string, int64_t>, 3> ours{
+      std::pair{"gate", d_ff}, {"up", d_ff}, {"down", model.d_model}};
+  for (size_t i = 0; i < ours.size(); ++i) {
+    std::vector<std::string> stack;
+    for (int64_t e = 0; e < experts.count; ++e)
+      stack.push_back(theirs + "experts." + std::to_string(e) + "." + names[i]);
+    rules.modules({"decoder.layers.{}.experts." + ours[i].first}, std::move(stack),
+                  std::vector<int64_t>(static_cast<size_t>(experts.count), ours[i].second));
+  }
+  rules.module("decoder.layers.{}.experts.router", theirs + "gate");
+}
+
+namespace {
+
 void read_mixtral(ForeignConfig& from, Experiment& to) {
   read_silu_decoder(from, {.max_positions = 4096 * 32, .n_kv_heads = 8, .d_ff = 14336, .rotary_theta = 1e6},
                     to);
   to.model.norm_eps = from.number("rms_norm_eps", 1e-5);
   to.model.head_dim = from.optional_integer("head_dim");
   if (const auto window = from.optional_integer("sliding_window")) set_windows({true}, *window, to.model);
-  to.model.experts = read_counts(from, "num_local_experts", 8, 2);
+  to.model.experts = read_expert_counts(from, "num_local_experts", 8, 2);
   from.ignore({"router_jitter_noise", "pretraining_tp"});  // of training, and of Llama's code
 }
 
-/// A model without experts is written as one with usual experts, and so is found to be none of these
-/// families.
-ExpertsConfig experts_of(const Experiment& experiment) {
-  return experiment.model.experts.value_or(ExpertsConfig());
-}
-
 void write_mixtral(const Experiment& from, nlohmann::json& to) {
-  const auto experts = experts_of(from);
+  const auto experts = experts_or_usual(from);
   write_silu_decoder(from, to);
   to["head_dim"] = from.model.head_width();
   to["intermediate_size"] = experts.d_ff.value_or(from.model.feed_forward_width());
@@ -59,7 +76,7 @@ void write_mixtral(const Experiment& from, nlohmann::json& to) {
 ExpertsConfig read_qwen_experts(ForeignConfig& from, int64_t count, int64_t active, int64_t d_ff) {
   // transformers 5 writes Qwen3's number under another name.
   const auto* const key = from.has("num_local_experts") ? "num_local_experts" : "num_experts";
-  auto experts = read_counts(from, key, count, active);
+  auto experts = read_expert_counts(from, key, count, active);
   experts.d_ff = from.integer("moe_intermediate_size", d_ff);
   experts.normalize = from.flag("norm_topk_prob", false);
   experts.every = from.integer("decoder_sparse_step", 1);
@@ -99,8 +116,8 @@ void read_qwen2_moe(ForeignConfig& from, Experiment& to) {
 void write_qwen2_moe(const Experiment& from, nlohmann::json& to) {
   write_silu_decoder(from, to);
   to["qkv_bias"] = from.model.qkv_bias.value_or(from.model.bias);
-  to["shared_expert_intermediate_size"] = experts_of(from).shared_d_ff.value_or(0);
-  write_qwen_experts(experts_of(from), to);
+  to["shared_expert_intermediate_size"] = experts_or_usual(from).shared_d_ff.value_or(0);
+  write_qwen_experts(experts_or_usual(from), to);
 }
 
 void read_qwen3_moe(ForeignConfig& from, Experiment& to) {
@@ -130,7 +147,7 @@ void write_qwen3_moe(const Experiment& from, nlohmann::json& to) {
   write_silu_decoder(from, to);
   to["head_dim"] = from.model.head_width();
   to["attention_bias"] = from.model.qkv_bias.value_or(from.model.bias);
-  write_qwen_experts(experts_of(from), to);
+  write_qwen_experts(experts_or_usual(from), to);
   const auto window = window_of(from.model);
   to["use_sliding_window"] = window.has_value();
   to["sliding_window"] = window ? nlohmann::json(*window) : nlohmann::json(nullptr);
@@ -150,13 +167,13 @@ void read_olmoe(ForeignConfig& from, Experiment& to) {
   to.model.qk_norm_width = QkNormWidth::all_heads;
   to.model.qkv_bias = to.model.out_bias = from.flag("attention_bias", false);
   from.require("clip_qkv", nullptr);
-  to.model.experts = read_counts(from, "num_experts", 64, 8);
+  to.model.experts = read_expert_counts(from, "num_experts", 64, 8);
   to.model.experts->balance = from.number("router_aux_loss_coef", 0.01);
   to.model.experts->normalize = from.flag("norm_topk_prob", false);
 }
 
 void write_olmoe(const Experiment& from, nlohmann::json& to) {
-  const auto experts = experts_of(from);
+  const auto experts = experts_or_usual(from);
   write_silu_decoder(from, to);
   to["attention_bias"] = from.model.qkv_bias.value_or(from.model.bias);
   to["intermediate_size"] = experts.d_ff.value_or(from.model.feed_forward_width());
@@ -164,24 +181,6 @@ void write_olmoe(const Experiment& from, nlohmann::json& to) {
   to["num_experts_per_tok"] = experts.active;
   to["norm_topk_prob"] = experts.normalize;
   to["router_aux_loss_coef"] = experts.balance;
-}
-
-/// The tensors of experts below `theirs`, where a matrix of ours is a stack of theirs. `names`: of gate, up
-/// and down there.
-void add_experts(const ModelConfig& model, const std::string& theirs, const std::array<std::string, 3>& names,
-                 TensorRules& rules) {
-  const auto& experts = model.experts.value();
-  const int64_t d_ff = experts.d_ff.value_or(model.feed_forward_width());
-  const std::array<std::pair<std::string, int64_t>, 3> ours{
-      std::pair{"gate", d_ff}, {"up", d_ff}, {"down", model.d_model}};
-  for (size_t i = 0; i < ours.size(); ++i) {
-    std::vector<std::string> stack;
-    for (int64_t e = 0; e < experts.count; ++e)
-      stack.push_back(theirs + "experts." + std::to_string(e) + "." + names[i]);
-    rules.modules({"decoder.layers.{}.experts." + ours[i].first}, std::move(stack),
-                  std::vector<int64_t>(static_cast<size_t>(experts.count), ours[i].second));
-  }
-  rules.module("decoder.layers.{}.experts.router", theirs + "gate");
 }
 
 TensorRules mixtral_rules(const Experiment& experiment) {

@@ -1,0 +1,94 @@
+// NomicBERT (Nussbaum et al. 2024): BERT with rotary positions, gated networks, and few biases. The names of
+// tensors are those of its authors' files, which transformers 5 reads and writes, too.
+
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "interop/families/common.h"
+#include "interop/families/families.h"
+
+namespace zoo {
+namespace {
+
+void read_nomic_bert(ForeignConfig& from, Experiment& to) {
+  auto& model = to.model;
+  model.architecture = Architecture::encoder;
+  model.vocab_size = from.integer("vocab_size", 30528);
+  read_bert_keys(from, 0, model);
+  model.head_dim = from.optional_integer("head_dim");
+  model.activation = read_gated_activation(from, "hidden_act", "silu");
+  model.projection = Projection::fused;
+  model.qkv_bias = model.out_bias = model.ff_bias = false;
+  model.norm_placement = NormPlacement::post;
+  model.embedding_norm = true;
+  model.max_positions = from.integer("max_position_embeddings", 2048);
+  read_rotary(from, {.theta = 1000}, model);
+  model.n_segments = from.integer("type_vocab_size", 2);
+  if (model.n_segments < 1)
+    from.fail("type_vocab_size", "a model without segments is not supported: at least 1");
+  model.tie_embeddings = from.flag("tie_word_embeddings", true);
+  model.output_bias = true;
+  model.pooler = to.task.type == "text_classification";
+  model.init_residual_scaling = false;
+  from.ignore({"classifier_dropout"});
+}
+
+void write_nomic_bert(const Experiment& from, nlohmann::json& to) {
+  const auto& model = from.model;
+  write_bert_keys(model, to);
+  to["head_dim"] = model.head_width();
+  to["hidden_act"] = foreign_name(model.activation);
+  to["type_vocab_size"] = model.n_segments;
+  to["max_position_embeddings"] = model.max_positions;
+  write_rotary(model, to);
+}
+
+TensorRules nomic_bert_rules(const Experiment& experiment) {
+  const std::string body = "nomic_bert.", ours = "encoder.layers.{}.", theirs = body + "encoder.layers.{}.";
+  TensorRules rules;
+  rules.prefix(body).layers(experiment.model.n_layers);
+  rules.module("token_embedding", body + "embeddings.word_embeddings");
+  rules.module("encoder_embedder.segment_embedding", body + "embeddings.token_type_embeddings");
+  rules.module("encoder_embedder.embedding_norm", body + "emb_ln");
+  add_stacked_attention(experiment.model, ours + "self_attention.", theirs + "attn.Wqkv", 1, rules);
+  rules.module(ours + "self_attention.out", theirs + "attn.out_proj");
+  rules.module(ours + "residual.self_attention_norm", theirs + "norm1");
+  rules.module(ours + "feed_forward.up", theirs + "mlp.fc11");
+  rules.module(ours + "feed_forward.gate", theirs + "mlp.fc12");
+  rules.module(ours + "feed_forward.down", theirs + "mlp.fc2");
+  rules.module(ours + "residual.feed_forward_norm", theirs + "norm2");
+  rules.ignore("*inv_freq");  // follows from the configuration
+  if (fills_masks(experiment)) {
+    rules.module("head.transform", "cls.predictions.transform.dense");
+    rules.module("head.norm", "cls.predictions.transform.layer_norm");
+    rules.tensor("head.output.bias", "cls.predictions.bias");
+    rules.tensor("head.output.weight", "cls.predictions.decoder.weight");
+    rules.copy("cls.predictions.decoder.bias", "cls.predictions.bias");
+    if (experiment.model.tie_embeddings)
+      rules.tied("cls.predictions.decoder.weight", body + "embeddings.word_embeddings.weight");
+    rules.ignore(body + "pooler.*");
+    return rules;
+  }
+  rules.module("head.pooler", body + "pooler.dense");
+  rules.module("head.classifier", "classifier");
+  rules.ignore("cls.*");
+  if (experiment.task.type != "text_classification") rules.ignore(body + "pooler.*");
+  return rules;
+}
+
+}  // namespace
+
+ForeignFamily nomic_bert_foreign() {
+  return {.model_type = "nomic_bert",
+          .doc = "NomicBERT (Nussbaum et al. 2024): BERT with rotary positions and gated networks",
+          .classes = {{"NomicBertForMaskedLM", "masked_language_modeling"},
+                      {"NomicBertForSequenceClassification", "text_classification"},
+                      {"NomicBertForTokenClassification", "token_classification"},
+                      {"NomicBertModel", "text_features"}},
+          .read = read_nomic_bert,
+          .write = write_nomic_bert,
+          .rules = nomic_bert_rules};
+}
+
+}  // namespace zoo
