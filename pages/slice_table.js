@@ -33,7 +33,7 @@ export function sliceTable(models, pValue) {
   for (const [kind, title] of Object.entries(KINDS)) {
     const own = all.filter(slice => slice.kind === kind);
     if (!own.length) continue;
-    rows.push(el('tr', 'group', set(headCell(title, 'rowgroup'), {colspan: columns})));
+    rows.push(el('tr', 'group', set(headCell(title, 'rowgroup'), {colSpan: columns})));
     for (const {name, share} of own) {
       rows.push(el('tr', '', headCell(name, 'row'), el('td', '', Number.isFinite(share) ? `${(100 * share).toFixed(1)} %` : '–'),
                    ...models.flatMap(model => cellsOf(model, model.slices.find(one => one.name === name), pValue))));

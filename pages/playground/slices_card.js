@@ -4,7 +4,7 @@ import {el, set} from '../page.js';
 import {sliceTable} from '../slice_table.js';
 import {post} from './api.js';
 
-const pText = p => p < 0.001 ? 'p < 0.001' : `p = ${p.toPrecision(2)}`;
+const pText = p => p < 0.001 ? 'p < 0.001' : p > 0.995 ? 'p = 1' : `p = ${p.toPrecision(2)}`;
 
 export class SlicesCard {
   #pane = set(el('div', 'pane'), {hidden: true});
