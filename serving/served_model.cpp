@@ -10,6 +10,7 @@
 #include "layers/weights/weights.h"
 #include "models/families/families.h"
 #include "models/families/model_cost.h"
+#include "models/observation_scope.h"
 #include "models/stack.h"
 #include "serving/service_error.h"
 #include "tasks/audio/listener.h"
@@ -117,6 +118,8 @@ ModelCard ServedModel::read_card(const ModelSource& source) const {
     return card;
   }
   if (!why_no_maps(experiment.model)) card.can.insert(Ability::attention);
+  if (head != HeadKind::detection && head != HeadKind::none && !stacks_of(run_.model()).empty())
+    card.can.insert(Ability::causes);
   return card;
 }
 

@@ -30,12 +30,13 @@ enum class Ability {
   attention,          // where it looks
   transcribe,         // what is said in recordings
   predict_recording,  // labels of recordings, or what is said in them
-  fold                // structures of proteins
+  fold,               // structures of proteins
+  causes              // which parts of it, and of its input, an answer rests on
 };
 constexpr auto config_names(Ability) {
   return std::to_array<std::string_view>({"completions", "chat", "embeddings", "predict_text",
                                           "predict_image", "translate", "fill", "attention", "transcribe",
-                                          "predict_recording", "fold"});
+                                          "predict_recording", "fold", "causes"});
 }
 
 /// Where a model is, and how it is opened.

@@ -57,49 +57,60 @@ LensCell cell_of(const torch::Tensor& log_shares, const torch::Tensor& final_log
   return cell;
 }
 
+/// (M, V): in double on the CPU.
+torch::Tensor log_shares_of(const torch::Tensor& logits) {
+  const auto shares = logits.to(torch::kCPU, torch::kDouble).log_softmax(-1);
+  if (shares.isnan().any().item<bool>()) fail_not_a_number();
+  return shares;
+}
+
+/// What the head reads after each depth, (M, D) each.
+std::vector<torch::Tensor> features_of_depths(Model& model, const Batch& batch) {
+  TORCH_CHECK(batch.n_rows() == 1, "the lens reads one row");
+  const auto stacks = stacks_of(model);
+  const int64_t n_layers = stacks.empty() ? 0 : std::ssize(stacks.back()->layers);
+  AllDepths observer(stacks.size() == 1 ? StackSide::only : StackSide::decoder, n_layers);
+  const ObservationScope scope(model, observer);
+  return model.features(with_all_positions(batch, n_layers + 1)).chunk(n_layers + 1);
+}
+
 }  // namespace
 
 void lens_logits(Model& model, const Batch& batch,
                  const std::function<void(int64_t depth, const torch::Tensor& logits)>& look) {
   const InferenceScope inference(model);
-  TORCH_CHECK(batch.n_rows() == 1, "the lens reads one row");
-  const auto stacks = stacks_of(model);
-  const int64_t n_layers = stacks.empty() ? 0 : std::ssize(stacks.back()->layers);
-  AllDepths observer(stacks.size() == 1 ? StackSide::only : StackSide::decoder, n_layers);
-  torch::Tensor features;
-  {
-    const ObservationScope scope(model, observer);
-    features = model.features(with_all_positions(batch, n_layers + 1));
+  int64_t depth = 0;
+  for (const auto& features : features_of_depths(model, batch)) look(depth++, model.logits(features));
+}
+
+LensReading::LensReading(Model& model, Question question, int64_t n) : model_(model), n_(n) {
+  const InferenceScope inference(model);
+  const auto logits = model.logits(model.features(question.batch));
+  fill_targets(question, logits);
+  own_ = log_shares_of(logits);
+  features_ = features_of_depths(model, question.batch);
+  report_.question = std::move(question);
+}
+
+void LensReading::go_on() {
+  const InferenceScope inference(model_);
+  const auto logits = model_.logits(features_.at(report_.depths.size()));
+  const auto& question = report_.question;
+  std::vector<LensCell> cells;
+  for (int64_t begin = 0; begin < logits.size(0); begin += kPlacesAtOnce) {
+    const int64_t count = std::min(kPlacesAtOnce, logits.size(0) - begin);
+    const auto shares = log_shares_of(logits.narrow(0, begin, count));
+    for (int64_t i = 0; i < count; ++i)
+      cells.push_back(cell_of(shares[i], own_[begin + i], question.targets[static_cast<size_t>(begin + i)],
+                              question, n_));
   }
-  const auto depths = features.chunk(n_layers + 1);
-  for (int64_t depth = 0; depth <= n_layers; ++depth)
-    look(depth, model.logits(depths[static_cast<size_t>(depth)]));
+  report_.depths.push_back(std::move(cells));
 }
 
 LensReport lens_report(Model& model, Question question, int64_t n) {
-  const InferenceScope inference(model);
-  const auto final_logits = model.logits(model.features(question.batch));
-  fill_targets(question, final_logits);
-  const auto log_shares = [](const torch::Tensor& logits) {
-    const auto shares = logits.to(torch::kCPU, torch::kDouble).log_softmax(-1);
-    if (shares.isnan().any().item<bool>()) fail_not_a_number();
-    return shares;
-  };
-  const auto own = log_shares(final_logits);
-  LensReport report;
-  lens_logits(model, question.batch, [&](int64_t, const torch::Tensor& logits) {
-    auto& cells = report.depths.emplace_back();
-    for (int64_t begin = 0; begin < logits.size(0); begin += kPlacesAtOnce) {
-      const int64_t count = std::min(kPlacesAtOnce, logits.size(0) - begin);
-      const auto shares = log_shares(logits.narrow(0, begin, count));
-      for (int64_t i = 0; i < count; ++i) {
-        cells.push_back(cell_of(shares[i], own[begin + i], question.targets[static_cast<size_t>(begin + i)],
-                                question, n));
-      }
-    }
-  });
-  report.question = std::move(question);
-  return report;
+  LensReading reading(model, std::move(question), n);
+  while (reading.has_more()) reading.go_on();
+  return std::move(reading).report();
 }
 
 }  // namespace zoo

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <torch/types.h>
@@ -40,8 +41,27 @@ struct LensReport {
   int64_t n_layers() const { return std::ssize(depths) - 1; }
 };
 
-/// The report of a question, with the `n` likeliest outputs of each cell. Targets that are -1 become the
-/// model's own first choice. Throws CheckpointError if logits are not numbers.
+/// A report in parts of one depth each, so that a server does other work between two.
+class LensReading {
+ public:
+  /// `n`: the likeliest outputs of each cell. Targets that are -1 become the model's own first choice. Throws
+  /// CheckpointError, also from go_on(), if logits are not numbers.
+  LensReading(Model& model, Question question, int64_t n = 5);
+  bool has_more() const { return report_.depths.size() < features_.size(); }
+  /// Looks at the next depth.
+  void go_on();
+  /// Once no depth is left.
+  LensReport report() && { return std::move(report_); }
+
+ private:
+  Model& model_;
+  int64_t n_;
+  LensReport report_;
+  std::vector<torch::Tensor> features_;  // (M, D) of each depth
+  torch::Tensor own_;                    // (M, V): the log-probabilities of the model itself
+};
+
+/// All depths at once.
 LensReport lens_report(Model& model, Question question, int64_t n = 5);
 
 }  // namespace zoo

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <span>
+#include <utility>
 
 #include <fmt/format.h>
 #include <torch/types.h>
@@ -15,7 +16,7 @@
 namespace zoo {
 namespace {
 
-constexpr int64_t kVectorsAtOnce = 4096;  // rows times positions of a pass
+constexpr int64_t kVectorsAtOnce = 2048;  // rows times positions of a pass
 
 /// Row r of every activation gets what patch r says.
 class RowPatcher final : public ActivationObserver {
@@ -74,6 +75,23 @@ void require_same_length(const Question& clean, const Question& corrupt) {
   check(clean.target_tokens, corrupt.target_tokens);
 }
 
+/// patched_logits() of patches that share a pass: (P, V).
+torch::Tensor logits_of_pass(Model& model, const Activations& clean, const Batch& corrupt, int64_t place,
+                             std::span<const Patch> patches) {
+  const auto n = std::ssize(patches);
+  RowPatcher patcher(clean, patches);
+  const ObservationScope scope(model, patcher);
+  const auto features = model.features(repeated_rows(corrupt, n));  // (n·M, D)
+  return model.logits(features.view({n, -1, features.size(-1)}).select(1, place))
+      .to(torch::kCPU, torch::kDouble);
+}
+
+/// Of the patches from `first` on those that share a pass.
+std::span<const Patch> next_patches(const std::vector<Patch>& patches, size_t first, const Batch& batch) {
+  const auto most = static_cast<size_t>(rows_at_once(batch, kVectorsAtOnce));
+  return std::span(patches).subspan(first, std::min(most, patches.size() - first));
+}
+
 }  // namespace
 
 torch::Tensor patched_logits(Model& model, const Batch& clean, const Batch& corrupt, int64_t place,
@@ -81,24 +99,24 @@ torch::Tensor patched_logits(Model& model, const Batch& clean, const Batch& corr
   const InferenceScope inference(model);
   const auto activations = record_activations(model, clean);
   for (const auto& patch : patches) require_part(patch.part, activations);
-  const int64_t at_once = rows_at_once(corrupt, kVectorsAtOnce);
   std::vector<torch::Tensor> found;
-  for (int64_t begin = 0; begin < std::ssize(patches); begin += at_once) {
-    const int64_t n = std::min(at_once, std::ssize(patches) - begin);
-    RowPatcher patcher(activations,
-                       std::span(patches).subspan(static_cast<size_t>(begin), static_cast<size_t>(n)));
-    const ObservationScope scope(model, patcher);
-    const auto features = model.features(repeated_rows(corrupt, n));  // (n·M, D)
-    const auto at_place = features.view({n, -1, features.size(-1)}).select(1, place);
-    found.push_back(model.logits(at_place).to(torch::kCPU, torch::kDouble));
+  for (size_t first = 0; first < patches.size();) {
+    const auto some = next_patches(patches, first, corrupt);
+    found.push_back(logits_of_pass(model, activations, corrupt, place, some));
+    first += some.size();
   }
   return torch::cat(found);
 }
 
-PatchReport patch_report(Model& model, Question clean, Question corrupt, const PatchRequest& request) {
+double Patching::difference(const torch::Tensor& logits) const {
+  return (logits[report_.answer] - logits[report_.against]).item<double>();
+}
+
+Patching::Patching(Model& model, Question clean, Question corrupt, const PatchRequest& request)
+    : model_(model) {
   require_same_length(clean, corrupt);
   const InferenceScope inference(model);
-  PatchReport report;
+  auto& report = report_;
   report.place = request.place.value_or(clean.place);
   require_place(clean, report.place, "--position");
   const auto logits_of = [&](const Question& question) {
@@ -113,33 +131,38 @@ PatchReport patch_report(Model& model, Question clean, Question corrupt, const P
     throw UsageError(fmt::format(
         "both texts have the answer “{}”: name two outputs with --answer and --against, or change a text",
         clean.label(report.answer)));
-  const auto difference = [&](const torch::Tensor& logits) {
-    return (logits[report.answer] - logits[report.against]).item<double>();
-  };
   report.clean_difference = difference(clean_logits);
   report.corrupt_difference = difference(corrupt_logits);
-  const double whole = report.clean_difference - report.corrupt_difference;
-  if (std::abs(whole) < 1e-6)
+  if (std::abs(report.clean_difference - report.corrupt_difference) < 1e-6)
     throw UsageError(
         "the model does not tell the texts apart: its answers differ as much on both; change a text");
-  const auto activations = record_activations(model, clean.batch);
-  const auto results = [&](const std::vector<Patch>& patches) {
-    std::vector<PatchReport::Result> list;
-    if (patches.empty()) return list;
-    const auto logits = patched_logits(model, clean.batch, corrupt.batch, report.place, patches);
-    for (size_t i = 0; i < patches.size(); ++i) {
-      const double found = difference(logits[static_cast<int64_t>(i)]);
-      list.push_back({.patch = patches[i],
-                      .difference = found,
-                      .recovered = (found - report.corrupt_difference) / whole});
-    }
-    return list;
-  };
-  report.heads = results(patches_of_heads(activations));
-  report.positions = results(patches_of_positions(activations));
+  activations_ = record_activations(model, clean.batch);
+  patches_ = patches_of_heads(activations_);
+  const auto positions = patches_of_positions(activations_);
+  patches_.insert(patches_.end(), positions.begin(), positions.end());
   report.clean = std::move(clean);
   report.corrupt = std::move(corrupt);
-  return report;
+}
+
+void Patching::go_on() {
+  const InferenceScope inference(model_);
+  const auto patches = next_patches(patches_, n_done_, report_.corrupt.batch);
+  const auto logits = logits_of_pass(model_, activations_, report_.corrupt.batch, report_.place, patches);
+  const double whole = report_.clean_difference - report_.corrupt_difference;
+  for (size_t i = 0; i < patches.size(); ++i) {
+    const double found = difference(logits[static_cast<int64_t>(i)]);
+    auto& list = patches[i].position ? report_.positions : report_.heads;
+    list.push_back({.patch = patches[i],
+                    .difference = found,
+                    .recovered = (found - report_.corrupt_difference) / whole});
+  }
+  n_done_ += patches.size();
+}
+
+PatchReport patch_report(Model& model, Question clean, Question corrupt, const PatchRequest& request) {
+  Patching patching(model, std::move(clean), std::move(corrupt), request);
+  while (patching.has_more()) patching.go_on();
+  return std::move(patching).report();
 }
 
 }  // namespace zoo

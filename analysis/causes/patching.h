@@ -51,9 +51,33 @@ struct PatchRequest {
   std::optional<int64_t> place = {};
 };
 
-/// Patches every head, and every residual stream and sub-layer at every position. Throws UsageError for texts
-/// of different numbers of tokens, and if the answers of both are the same or the texts do not tell them
-/// apart.
+/// A report in parts of one pass each, so that a server does other work between two.
+class Patching {
+ public:
+  /// Patches every head, and every residual stream and sub-layer at every position. Throws UsageError for
+  /// texts of different numbers of tokens, and if the answers of both are the same or the texts do not tell
+  /// them apart.
+  Patching(Model& model, Question clean, Question corrupt, const PatchRequest& request = {});
+  const Question& clean() const { return report_.clean; }
+  /// How many patches there are, and whether some are left.
+  int64_t n_patches() const { return std::ssize(patches_); }
+  bool has_more() const { return n_done_ < patches_.size(); }
+  /// Does the next patches.
+  void go_on();
+  /// Once no patch is left.
+  PatchReport report() && { return std::move(report_); }
+
+ private:
+  double difference(const torch::Tensor& logits) const;
+
+  Model& model_;
+  PatchReport report_;
+  Activations activations_;  // of the clean text
+  std::vector<Patch> patches_;
+  size_t n_done_ = 0;
+};
+
+/// All patches at once.
 PatchReport patch_report(Model& model, Question clean, Question corrupt, const PatchRequest& request = {});
 
 }  // namespace zoo

@@ -11,6 +11,7 @@
 #include "analysis/text_reading.h"
 #include "base/error.h"
 #include "models/inference_scope.h"
+#include "tasks/problem.h"
 
 namespace zoo {
 namespace {
@@ -125,6 +126,38 @@ void fill_targets(Question& question, const torch::Tensor& logits) {
   for (size_t i = 0; i < question.targets.size(); ++i)
     if (question.targets[i] < 0)
       question.targets[i] = logits[static_cast<int64_t>(i)].argmax().item<int64_t>();
+}
+
+Batch batch_of_question(const Run& run, const Question& question, std::optional<int64_t> answer) {
+  const auto head = run.task().purpose().head;
+  const bool finds_hidden = head == HeadKind::masked_language_modeling;
+  if (problem_of(run.experiment()) != Problem::single_label)
+    throw UsageError(
+        "the model gives no single class or token, so a text has no loss: give data with labels");
+  std::vector<int64_t> targets, places;
+  for (int64_t place = 0; place < std::ssize(question.targets); ++place) {
+    const int64_t target = question.targets[static_cast<size_t>(place)];
+    if (answer ? place != question.place : (target < 0) != finds_hidden) continue;
+    places.push_back(place);
+    targets.push_back(answer.value_or(target));
+  }
+  if (targets.empty() && finds_hidden)
+    throw UsageError(
+        "the text hides no token, so there is nothing to find: write <mask> in it, or give "
+        "data with labels");
+  if (targets.empty()) {
+    places = {question.place};
+    targets = {-1};
+  }
+  auto batch = question.batch;
+  if (!predicts_once(head)) batch.positions = torch::tensor(places, torch::kInt64).to(run.model().device());
+  if (targets.front() < 0) {
+    const InferenceScope inference(run.model());
+    batch.targets = run.model().logits(run.model().features(batch)).argmax(-1);
+  } else {
+    batch.targets = torch::tensor(targets, torch::kInt64);
+  }
+  return batch.to(torch::kCPU);
 }
 
 void require_place(const Question& question, int64_t place, std::string_view option) {

@@ -50,6 +50,12 @@ int64_t output_named(const Run& run, const std::string& name, std::string_view o
 /// Sets targets that are -1 to the likeliest outputs of the model, (M, V) `logits`.
 void fill_targets(Question& question, const torch::Tensor& logits);
 
+/// The question as a batch with targets, on the CPU: where the input says what is right, and else the asked
+/// place with `answer`, or without one with the model's own first choice. A hidden token is no target of
+/// itself, so a model that finds hidden tokens is asked for those alone. Throws UsageError if such a text
+/// hides none, and for a model of numbers or of several labels.
+Batch batch_of_question(const Run& run, const Question& question, std::optional<int64_t> answer);
+
 /// Throws UsageError unless the question has this place.
 void require_place(const Question& question, int64_t place, std::string_view option);
 

@@ -48,7 +48,7 @@ Grid lens_grid(const LensReport& report) {
   Grid grid{.title = "What the model would say after each layer",
             .note =
                 "Columns are the places where it predicts, rows the layers that it has passed. A cell shows "
-                "the likeliest output; the darker it is, the likelier is the right one.",
+                "the likeliest output; the stronger its colour, the likelier is the right one.",
             .corner = "layers",
             .rows = {},
             .columns = question.places,

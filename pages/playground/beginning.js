@@ -8,14 +8,14 @@ const taskText = task => (task ?? '').replaceAll('_', ' ');
 
 /**
  * The first screen of the view `name`. `linksOf(model)` are links to the views of a model. An example begins the view as its
- * address would, with what the form has otherwise.
+ * address would, with what the form has otherwise. A view may have suits(values of an example), which says whether it can.
  */
 export class Beginning {
   #view; #rows;
   node;
 
   constructor(name, view, models, linksOf) {
-    const {how, examples} = BEGINNINGS[name];
+    const {how} = BEGINNINGS[name], examples = BEGINNINGS[name].examples.filter(({values}) => view.suits?.(values) ?? true);
     this.#view = view;
     this.#rows = new Map(models.map(model => [model.id, rowOf(model, linksOf(model))]));
     const titles = ['Model', 'Task', 'Family', 'Parameters', 'Reads', 'Views'].map(title => headCell(title, 'col'));

@@ -107,4 +107,14 @@ export const BEGINNINGS = {
     examples: texts(['The dog did not cross the street because it was tired.', 'Ein Hund läuft durch den Schnee.',
                      'It was late.']),
   },
+  causes: {
+    how: ['Write a text, or choose a picture, and what is shown. The model is asked for one answer: the next token, what a mask hides, a class.',
+          'After each layer: what the model would say if the others were left out, and which parts its answer is the sum of.',
+          'The parts of the input that an answer rests on are found by gradients, those of the model by leaving one out after the other.',
+          'To bring an answer back, two texts are read, and the one gets one activation of the other after the other.'],
+    examples: [{title: 'After each layer: It was late.', values: {text: 'It was late.', show: 'lens'}},
+               {title: 'What it rests on: It was late.', values: {text: 'It was late.', show: 'attribute'}},
+               {title: 'Without a part: It was late.', values: {text: 'It was late.', show: 'ablate'}},
+               ...PICTURES.slice(0, 2).map(([title, picture]) => ({title, values: {picture, show: 'attribute'}}))],
+  },
 };

@@ -8,17 +8,9 @@ import {predictionBar} from '../prediction_bar.js';
 import {post} from './api.js';
 import {scoreOf} from './classify_view.js';
 import {field, ModelChoice, Runner} from './forms.js';
+import {PictureField} from './picture_field.js';
 
-const MOST_LABELS = 10, MOST_IN_ADDRESS = 100_000, WIDEST = 560;
-const PICTURES = ['image/png', 'image/jpeg', 'image/webp'];
-
-/** The bytes of a file as a data URI. */
-const dataUri = file => new Promise((done, fail) => {
-  const reader = new FileReader();
-  reader.onload = () => done(reader.result);
-  reader.onerror = () => fail(new Error('The file cannot be read.'));
-  reader.readAsDataURL(file);
-});
+const MOST_LABELS = 10, WIDEST = 560;
 
 /** The pointer or the focus on the line of an object, on its box, or the pointer on its label marks all three. */
 function markTogether([bar, box, label]) {
@@ -30,9 +22,9 @@ function markTogether([bar, box, label]) {
 }
 
 export class ImageView {
-  #form = el('form', 'card form'); #choice; #file; #runner; #changed; #uri = ''; #image = new Image();
+  #form = el('form', 'card form'); #choice; #file; #runner; #changed; #image = new Image();
   #least = set(el('input'), {type: 'range', min: 0, max: 1, step: 0.05, value: 0.5, name: 'least'});
-  #drop = el('div', 'drop'); #picture = el('div', 'stage plain'); #answers = el('ol', 'likeliest answers');
+  #picture = el('div', 'stage plain'); #answers = el('ol', 'likeliest answers');
   #said = set(el('section', 'card result', el('h2', '', 'What the model says'), this.#picture, this.#answers),
               {hidden: true, 'aria-live': 'polite', 'aria-label': 'What the model says'});
   #looked; #prediction = null;
@@ -41,56 +33,32 @@ export class ImageView {
   constructor(models, changed) {
     this.#changed = changed;
     this.#choice = new ModelChoice(models, 'Model');
-    this.#file = set(el('input'), {type: 'file', accept: PICTURES.join(','), name: 'picture'});
-    this.#file.addEventListener('change', () => { if (this.#file.files[0]) this.#take(this.#file.files[0]); });
-    this.#drop.append(field('Picture', this.#file, 'PNG, JPEG or WebP. Drop one here, or paste one.'));
     this.#runner = new Runner(this.#form, 'Look', signal => this.#run(signal));
-    this.#form.append(this.#choice.node, this.#drop, field('Least score of an object', this.#least), this.#runner.node);
+    this.#file = new PictureField(this.#form, read => this.#runner.start(async signal => {
+      await read();
+      await this.#run(signal);
+    }));
+    this.#form.append(this.#choice.node, this.#file.node, field('Least score of an object', this.#least), this.#runner.node);
     this.#least.parentElement.hidden = true;
     this.#looked = new WhereItLooked(() => this.#changed());
     this.node = el('div', 'view', this.#form, el('div', 'results beside', this.#said, this.#looked.node));
     this.#least.addEventListener('input', () => { this.#changed(); this.#showPrediction(); });
-    this.#takeDrops();
     new ResizeObserver(() => this.#fit()).observe(this.#said);
   }
 
-  #takeDrops() {
-    const over = is => event => { event.preventDefault(); this.#drop.classList.toggle('over', is); };
-    for (const [name, is] of [['dragenter', true], ['dragover', true], ['dragleave', false]])
-      this.#form.addEventListener(name, over(is));
-    this.#form.addEventListener('drop', event => {
-      over(false)(event);
-      if (event.dataTransfer.files[0]) this.#take(event.dataTransfer.files[0]);
-    });
-    addEventListener('paste', event => {
-      const file = [...event.clipboardData.files].find(({type}) => PICTURES.includes(type));
-      if (file && this.node.checkVisibility()) this.#take(file);
-    });
-  }
-
-  #take(file) {
-    return this.#runner.start(async signal => {
-      this.#uri = await dataUri(file);
-      await this.#run(signal);
-    });
-  }
-
   async #run(signal) {
-    if (!this.#uri) throw new Error('Choose a picture first.');
-    this.#changed();
+    if (this.#file.uri) this.#changed();
     this.#runner.tell('Looking …');
     const {id, model} = this.#choice;
-    this.#image.src = this.#uri;
-    await this.#image.decode().catch(() => { throw new Error('This file is no picture that the browser can show.'); });
-    const {predictions: [prediction]} = await post('predict', {model: id, images: [this.#uri]}, signal);
+    await this.#file.decoded(this.#image);
+    const {predictions: [prediction]} = await post('predict', {model: id, images: [this.#file.uri]}, signal);
     this.#prediction = prediction;
     this.#said.hidden = false;
     this.#showPrediction();
     this.#looked.hide();
     if (model.zoo.can.includes('attention'))
-      this.#looked.show(this.#image, await post('attention', {model: id, image: this.#uri}, signal));
-    const isLarge = this.#uri.length > MOST_IN_ADDRESS;
-    this.#runner.tell(isLarge ? 'The picture is too large for a link: a link restores all but the picture.' : '');
+      this.#looked.show(this.#image, await post('attention', {model: id, image: this.#file.uri}, signal));
+    this.#runner.tell(this.#file.isLarge ? 'The picture is too large for a link: a link restores all but the picture.' : '');
   }
 
   #showPrediction() {
@@ -148,15 +116,14 @@ export class ImageView {
 
   get address() {
     return [['model', this.#choice.id], ['least', this.#least.value === '0.5' ? '' : this.#least.value],
-            ...this.#looked.address, ['picture', this.#uri.length > MOST_IN_ADDRESS ? '' : this.#uri]];
+            ...this.#looked.address, this.#file.address];
   }
   restore(values) {
-    const uri = values.get('picture') ?? '';
     this.#choice.choose(values.get('model'));
     this.#least.value = values.get('least') ?? '0.5';
     this.#looked.restore(values);
-    this.#uri = PICTURES.some(type => uri.startsWith(`data:${type};base64,`)) ? uri : '';
-    if (this.#uri) this.#runner.start();
+    this.#file.restore(values);
+    if (this.#file.uri) this.#runner.start();
   }
 }
 

@@ -5,6 +5,7 @@ import {addressOf, readAddress, setAddress} from './address.js';
 import {get} from './api.js';
 import {AttentionView} from './attention_view.js';
 import {Beginning} from './beginning.js';
+import {CausesView} from './causes_view.js';
 import {ChatView} from './chat_view.js';
 import {ClassifyView} from './classify_view.js';
 import {FillView} from './fill_view.js';
@@ -31,6 +32,8 @@ const VIEWS = [
   {name: 'structure', title: 'Structure', make: FoldView, can: 'fold', need: 'a model that folds proteins'},
   {name: 'attention', title: 'Attention', make: AttentionView, can: 'attention', cannot: 'predict_image',
    need: 'a Transformer that reads texts'},
+  {name: 'causes', title: 'Causes', make: CausesView, can: 'causes',
+   need: 'a Transformer that predicts tokens or classes'},
 ];
 
 const opened = new Map();  // name → the view

@@ -86,8 +86,9 @@ void check_body(const HttpRequest& head, RequestBody body) {
 Api::Api(Service& service, ApiOptions options) : context_{.service = service, .options = std::move(options)} {
   context_.description = describe_api(context_.options);
   if (context_.options.api_key) key_digest_ = sha256(*context_.options.api_key);
-  for (auto* const make : {text_routes, response_routes, vector_routes, audio_routes, prediction_routes,
-                           attention_routes, slice_routes, fold_routes, tokenizer_routes, service_routes}) {
+  for (auto* const make :
+       {text_routes, response_routes, vector_routes, audio_routes, prediction_routes, attention_routes,
+        cause_routes, slice_routes, fold_routes, tokenizer_routes, service_routes}) {
     for (auto& route : make()) routes_.push_back(std::move(route));
   }
 }

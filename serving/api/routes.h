@@ -19,6 +19,8 @@ std::vector<Route> audio_routes();
 std::vector<Route> prediction_routes();
 /// /translate, /attention
 std::vector<Route> attention_routes();
+/// /lens, /attribute, /ablate, /patch
+std::vector<Route> cause_routes();
 /// /slices
 std::vector<Route> slice_routes();
 /// /fold

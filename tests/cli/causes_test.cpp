@@ -1,5 +1,6 @@
 // zoo lens, zoo heads, zoo ablate, zoo patch and zoo attribute, as users run them.
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <string_view>
@@ -123,6 +124,14 @@ TEST_F(CauseCommands, AblationsMeasureEveryPartOnTheRunsData) {
   EXPECT_THAT(
       document("ablate translator --heads encoder.0.1 decoder.1.0 cross.1.1 --by resample")["ablations"],
       SizeIs(4));
+  const auto hidden = [](const std::string& answer) {
+    const auto found = document("ablate filler --text 'to b<mask> or'" + answer);
+    EXPECT_EQ(found["targets"], 1);
+    return found["loss"].get<double>();
+  };
+  const double of_e = hidden(" --answer e"), of_t = hidden(" --answer t");
+  EXPECT_NE(of_e, of_t);
+  EXPECT_LE(hidden(""), std::min(of_e, of_t)) << "its own answer is the likeliest";
   EXPECT_THAT(document("ablate filler --by mean")["ablations"], SizeIs(8));
   const auto repeated = document("ablate writer --repeated --length 6 --heads 0.0");
   EXPECT_EQ(repeated["data"], "random tokens that are repeated");
@@ -201,7 +210,8 @@ TEST_F(CauseCommands, RefuseInOneLine) {
   EXPECT_THAT(problem("ablate writer --text 'to be' --data text.txt"), HasSubstr("give one of them"));
   EXPECT_THAT(problem("ablate writer --reference text.txt"), HasSubstr("--reference is for --by mean"));
   EXPECT_THAT(problem("ablate writer --length 6"), HasSubstr("--length is for --repeated"));
-  EXPECT_THAT(problem("ablate filler --text 'to be'"), HasSubstr("give --data"));
+  EXPECT_THAT(problem("ablate filler --text 'to be'"), HasSubstr("write <mask> in it"));
+  EXPECT_THAT(problem("ablate writer --answer n"), HasSubstr("--answer is for --text"));
   EXPECT_THAT(problem("patch writer --clean 'to be' --corrupt 'to'"),
               HasSubstr("has 5 tokens and the corrupted one 2"));
   EXPECT_THAT(problem("attribute writer --text 'to be' --by gradient_input --steps 3"),

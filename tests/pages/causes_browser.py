@@ -19,7 +19,17 @@ CELLS = "[...document.querySelectorAll('table.grid')].map(t => [...t.tBodies[0].
 FOCUSED = "[document.activeElement.closest('tr')?.rowIndex, document.activeElement.cellIndex]"
 
 
+def check_columns(page):
+    """Each name stands above its column."""
+    off = page.run("""[...document.querySelectorAll('table.grid')].flatMap(table => [...table.tBodies[0].rows[0].cells].map((cell, i) => {
+        const [name, below] = [table.tHead.rows[0].cells[i], cell].map(node => node.getBoundingClientRect());
+        return [name.left - below.left, name.bottom - below.top];
+    })).filter(([left, down]) => Math.abs(left) > 1.5 || down > 1.5)""")
+    check(not off, f"names are beside their columns by {off[:3]}")
+
+
 def check_cells(page, data):
+    check_columns(page)
     texts = page.run(CELLS.format("c.textContent"))
     check(len(texts) == len(data["grids"]), f"{len(texts)} tables for {len(data['grids'])} grids")
     for grid, rows in zip(data["grids"], texts):

@@ -21,6 +21,7 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlencode
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+from causes_browser import check_bars, check_cells, check_keys, check_pictures, check_texts  # noqa: E402
 from chromium import check, check_pages  # noqa: E402
 from playground_double import HEADS, LAYERS, MARKUP, WORDS, Double, samples_of  # noqa: E402
 
@@ -39,6 +40,13 @@ SAMPLES = {
     "structure": {"model": "sure-folder", "sequence": "MKTAYIAKQR"},
     "attention": {"model": "de-en", "text": "Ein Hund im Schnee", "target": "a dog in snow", "map": "cross-0-1", "token": 2},
 }  # fmt: skip
+# What the view of causes shows, in each of its ways.
+CAUSES = [
+    {"model": "gpt", "text": "It was so late that I", "show": "lens", "position": 2},
+    {"model": "de-en", "text": "Ein Hund im Schnee", "target": "a dog in snow", "show": "attribute", "answer": "dog"},
+    {"model": "bert", "text": "It was <mask> late", "show": "ablate", "without": "mean"},
+    {"model": "gpt", "text": "Anna saw Tim and", "corrupt": "Tim saw Anna and", "show": "patch"},
+]
 
 
 def picture(width=28, height=28):
@@ -63,6 +71,8 @@ def sound(seconds=0.5, rate=8000, height=0.5):
 
 SAMPLES["recordings"]["recording"] = "data:audio/wav;base64," + base64.b64encode(sound()).decode()
 SAMPLES["picture"]["picture"] = "data:image/png;base64," + base64.b64encode(picture(40, 28)).decode()
+CAUSES.append({"model": "fashion", "show": "attribute", "picture": SAMPLES["picture"]["picture"]})
+EVERY_SAMPLE = [*SAMPLES.items(), *(("causes", values) for values in CAUSES)]
 
 
 def address_of(view, values=None):
@@ -729,6 +739,89 @@ def attention_shown(page):
     ]
 
 
+def check_causes(page, server):
+    """What a model would say after each layer, attributions, ablations and patches; what is asked is what the form has."""
+    open_view(page, server, "causes")
+    page.tab_to("textarea[name=text]")
+    page.type("It was late")
+    page.press("Enter", ctrl=True)
+    page.wait_for(f"{VIEW}.querySelector('table.grid')", "a table")
+    wait_until_done(page, "a table")
+    asked = last(server, "/lens")
+    check(asked == {"model": "gpt", "text": "It was late", "view": True}, f"it asked {asked}")
+    check_causes_shown(page, server.causes("/lens", asked)["view"])
+    check(shown_fields(page) == ["answer", "position"], f"the fields are {shown_fields(page)}")
+    wanted = [
+        ("/lens", {"position": 2}),
+        ("/attribute", {"target": "a dog in snow", "answer": "dog", "by": "integrated_gradients", "baseline": "zero"}),
+        ("/ablate", {"by": "mean"}),
+        ("/patch", {"corrupt": "Tim saw Anna and"}),
+        ("/attribute", {"by": "integrated_gradients", "baseline": "zero"}),
+    ]
+    for values, (path, more) in zip(CAUSES, wanted):
+        n = len(server.requests)
+        open_view(page, server, "causes", values)
+        page.wait_for(f"{VIEW}.querySelector('.results .card + .card')", f"the answer of {path}")
+        wait_until_done(page, path)
+        asked = [(each, body) for each, body in server.requests[n:] if each != "/v1/models"]
+        source = {"image": values["picture"]} if "picture" in values else {"clean" if path == "/patch" else "text": values["text"]}
+        check(asked == [(path, {"model": values["model"], "view": True, **source, **more})], f"it asked {str(asked)[:400]}")
+        view = server.causes(*asked[0])["view"]
+        for picture in view.get("pictures", []):
+            picture["size"] = [40, 28]
+        check_causes_shown(page, view)
+        check_link(page, server, "causes", lambda page: texts(page, ".results h2, .results td, .results .place, .bars li"))
+    check(page.run(f"{VIEW}.querySelector('[value=patch]').disabled"), "a model of pictures is offered two texts")
+    check(not page.run(f"{VIEW}.querySelector('[name=text]').checkVisibility()"), "a model of pictures is offered a text")
+    check_cause_fields(page, server)
+
+
+def check_causes_shown(page, view):
+    check(texts(page, ".results .card:first-child .quiet")[0] == view["summary"], f"the summary is {texts(page, '.results .quiet')[0]}")
+    for check_part in (check_cells, check_texts, check_pictures, check_keys, check_bars):
+        check_part(page, view)
+    written = [text.replace(" ", "") for text in texts(page, "table.grid td")]
+    for grid in view["grids"]:
+        shown, written = written[: len(grid["rows"]) * len(grid["columns"])], written[len(grid["rows"]) * len(grid["columns"]) :]
+        check(not grid["texts"] or shown == [text.replace(" ", "") for row in grid["texts"] for text in row], f"the cells are {shown}")
+
+
+def shown_fields(page):
+    return page.run(f"[...{VIEW}.querySelectorAll('.grid input, .grid select')].filter(n => n.checkVisibility()).map(n => n.name)")
+
+
+def check_cause_fields(page, server):
+    """Each choice has its fields; one that is not there is not asked with. An error is one line."""
+    open_view(page, server, "causes", {"model": "gpt", "text": "It was late"})
+    page.wait_for(f"{VIEW}.querySelector('table.grid')", "a table")
+    for show, fields in (
+        ("attribute", ["answer", "against", "position", "by", "baseline"]),
+        ("ablate", ["answer", "without"]),
+        ("patch", ["answer", "against", "position"]),
+    ):
+        page.run(f"{VIEW}.querySelector('[name=show]').value = '{show}'")
+        page.run(f"{VIEW}.querySelector('[name=show]').dispatchEvent(new Event('change'))")
+        check(shown_fields(page) == fields, f"{show} has the fields {shown_fields(page)}")
+        check(page.run(f"{VIEW}.querySelector('[name=corrupt]').checkVisibility()") == (show == "patch"), f"{show}: another text")
+    check(not page.run(f"{VIEW}.querySelector('[name=target]').checkVisibility()"), "a decoder is asked for an answer")
+    values = {"model": "gpt", "text": "It was late", "show": "attribute", "by": "gradient_input", "against": "early", "without": "mean"}
+    open_view(page, server, "causes", values)
+    page.wait_for(f"{VIEW}.querySelector('.coloured')", "a coloured text")
+    asked = last(server, "/attribute")
+    wanted = {"model": "gpt", "text": "It was late", "by": "gradient_input", "against": "early", "view": True}
+    check(asked == wanted, f"it asked {asked}")
+    check(page.run(f"{VIEW}.querySelector('[name=baseline]').disabled"), "a product with the gradient is offered a baseline")
+    open_view(page, server, "causes", {**CAUSES[3], "corrupt": "Tim"})
+    page.wait_for(PROBLEM, "what is wrong with two texts")
+    check("has 4 tokens and the corrupted one" in page.run(PROBLEM), f"the problem is {page.run(PROBLEM)}")
+    check(all("status of 400" in problem for problem in page.problems), f"{page.problems}")
+    page.problems.clear()
+    open_view(page, server, "causes")
+    page.tab_to("button.main")
+    page.press("Enter")
+    check(page.run(PROBLEM) == "Write a text first.", f"without a text: {page.run(PROBLEM)!r}")
+
+
 # ---- The page as a whole --------------------------------------------------------------------------------------------------
 
 
@@ -767,7 +860,7 @@ def check_first_screen(page, server):
     """A view that shows nothing yet says how it is used, which models there are, and has examples. A click begins with one."""
     names = {"text": "gpt", "compare": "gpt", "chat": "chat", "fill": "bert", "translate": "de-en", "classify": "reviews",
              "picture": "fashion", "recordings": "listener", "structure": "folder",
-             "attention": "gpt"}  # fmt: skip
+             "attention": "gpt", "causes": "gpt"}  # fmt: skip
     for view, model in names.items():
         n = len(server.requests)
         open_view(page, server, view, width=1400, height=900)
@@ -779,7 +872,7 @@ def check_first_screen(page, server):
         check(used > 1 / 3, f"{view}: cards fill {used:.2f} of the first screen")
         check(f"{model} language modeling gpt2 10.8M" in rows[0], f"{view}: the models are {rows}")
         check(page.run(f"{VIEW}.querySelector('.models .on').textContent.startsWith('{model}')"), f"{view}: {model} is not marked")
-        wanted = page.run(f"{VIEW}.querySelector('.example').textContent")
+        wanted = page.run(f"{VIEW}.querySelector('.example').textContent").rpartition(": ")[2]
         page.run(f"{VIEW}.querySelector('.example').click()")
         page.wait_for(f"!{VIEW}.querySelector('.beginning')", f"the end of the first screen of {view}")
         wait_until_done(page, f"an example of {view}")
@@ -870,7 +963,7 @@ def check_key(page, policy_page):
 
 def check_every_size(page, server):
     """Nothing is wider than a phone or a window in any view, bright or dark, and nothing moves where that is not wanted."""
-    for view, values in SAMPLES.items():
+    for view, values in EVERY_SAMPLE:
         for width, media in ((390, "light"), (390, "dark"), (1400, "light"), (1400, "dark")):
             open_view(page, server, view, values, width=width, media=media)
             wait_until_done(page, view)
@@ -905,7 +998,7 @@ def check_targets(page, view, width):
 
 def check_paper(page, server):
     """On paper there are no controls, and nothing is wider than the page."""
-    for view, values in SAMPLES.items():
+    for view, values in EVERY_SAMPLE:
         open_view(page, server, view, values)
         wait_until_done(page, view)
         page.send("Emulation.setEmulatedMedia", media="print")
@@ -943,6 +1036,7 @@ def check_page(page, path):
             check_recordings,
             check_structure,
             check_attention,
+            check_causes,
             check_first_screen,
             check_theme,
             check_navigation,

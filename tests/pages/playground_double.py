@@ -18,10 +18,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 MARKUP = '<img src=x onerror="window.wasRun = 1">'  # a token that must stay text
 WORDS = [" the", " a", " dog", " house", " snow", " runs", " sleeps", " in", " and", ".", "\n", MARKUP, " red", " old"]
 CAN = {
-    "gpt": ["completions", "attention", "embeddings"], "gpt-large": ["completions", "attention"],
-    "slow": ["completions"], "chat": ["completions", "chat"], "bert": ["fill", "attention", "embeddings"],
-    "reviews": ["predict_text"], "names": ["predict_text"], "de-en": ["completions", "translate", "attention"],
-    "fashion": ["predict_image", "attention"], "canvases": ["predict_image", "attention"],
+    "gpt": ["completions", "attention", "embeddings", "causes"], "gpt-large": ["completions", "attention", "causes"],
+    "slow": ["completions"], "chat": ["completions", "chat"], "bert": ["fill", "attention", "embeddings", "causes"],
+    "reviews": ["predict_text", "causes"], "names": ["predict_text"], "de-en": ["completions", "translate", "attention", "causes"],
+    "fashion": ["predict_image", "attention", "causes"], "canvases": ["predict_image", "attention"],
     "listener": ["transcribe", "predict_recording"], "loudness": ["predict_recording"],
     "folder": ["fold"], "sure-folder": ["fold"],
 }  # fmt: skip
@@ -172,6 +172,7 @@ class Double:
             "/v1/audio/transcriptions": self.transcription,
             "/attention": self.attention,
             "/slices": self.slices,
+            **{path: lambda body, path=path: self.causes(path, body) for path in ("/lens", "/attribute", "/ablate", "/patch")},
         }
         if path not in answers:
             raise Refused(404, f"there is no {path}")
@@ -213,6 +214,51 @@ class Double:
             ],
             "parts": parts,
         }
+
+    def causes(self, path, body):
+        """What a page draws of an answer; the numbers follow from the places in a table."""
+
+        def grid(title, corner, rows, columns, names=None):
+            values = [[round(0.9 - 0.11 * i - 0.07 * j, 3) for j in range(len(columns))] for i in range(len(rows))]
+            texts = [[names[(i + j) % len(names)] for j in range(len(columns))] for i in range(len(rows))] if names else []
+            hints = [[f"{corner} {row}: {text}" for text in line] for row, line in zip(rows, texts)]
+            return {"title": title, "note": "Of a double.", "corner": corner, "rows": rows, "columns": columns,
+                    "values": values, "texts": texts, "hints": hints}  # fmt: skip
+
+        def signed(n):
+            return [round((-1) ** i * 0.1 * (i + 1), 2) for i in range(n)]
+
+        def bars(names):
+            items = [{"name": name, "value": value} for name, value in zip(names, signed(len(names)))]
+            return [{"title": "Parts", "note": "Of a double.", "items": items}]
+
+        view = {"kind": path, "name": body["model"], "title": "", "summary": f"{path} of {body['model']}.", "grids": [], "bars": []}
+        layers, heads = [str(i) for i in reversed(range(LAYERS))], [str(i) for i in range(HEADS)]
+        if "image" in body:
+            width, height = png_size(body["image"])
+            places = [f"row {i // 2} column {i % 2}" for i in range(4)]
+            part = [width / 4, 0, width / 2, height]
+            if path == "/attribute":
+                view["pictures"] = [{"title": "Parts of the picture", "note": "Of a double.", "rows": 2, "columns": 2,
+                                     "values": [signed(4)[:2], signed(4)[2:]], "part": part}]  # fmt: skip
+                return {"view": {**view, "bars": bars(places)}}
+            return {"view": {**view, "grids": [grid("After each layer", "depth", layers, ["answer"])]}}
+        tokens = (body["clean"] if path == "/patch" else body["text"]).split()
+        if path == "/lens":
+            view["grids"] = [grid("After each layer", "depth", ["2", *layers], tokens, [MARKUP, "cold", "late"])]
+            view["bars"] = bars(["embedding", MARKUP])
+        elif path == "/attribute":
+            sides = [("Source", tokens), ("Target", body["target"].split())] if "target" in body else [("Tokens", tokens)]
+            view["texts"] = [{"title": title, "note": "Of a double.", "tokens": side, "values": signed(len(side)), "most": 1.0}
+                             for title, side in sides]  # fmt: skip
+            view["bars"] = bars(tokens)
+        elif path == "/ablate":
+            view["grids"] = [grid("Without a head", "layer", layers, heads)]
+        else:
+            if len(tokens) != len(body["corrupt"].split()):
+                raise Refused(400, f"the clean text has {len(tokens)} tokens and the corrupted one another number")
+            view["grids"] = [grid("Heads", "layer", layers, heads), grid("Residual streams", "before layer", layers, tokens)]
+        return {"view": view}
 
     def logprobs(self, ids, previous, model):
         tokens, log, top = [], [], []

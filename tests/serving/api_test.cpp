@@ -674,10 +674,17 @@ TEST_F(ApiTest, SlicesOfATextAreComparedWithAnotherModels) {
 
 TEST_F(ApiTest, DescribesItself) {
   const auto description = HttpClient(server_.port()).get("/openapi.json").json();
-  for (const char* const path :
-       {"/v1/models", "/v1/models/{id}", "/v1/completions", "/v1/chat/completions", "/v1/responses",
-        "/v1/responses/{id}", "/v1/embeddings", "/v1/audio/transcriptions", "/tokenize", "/fill", "/predict",
-        "/translate", "/attention", "/slices", "/health", "/metrics", "/openapi.json"})
+  for (const char* const path : {"/v1/models",      "/v1/models/{id}",
+                                 "/v1/completions", "/v1/chat/completions",
+                                 "/v1/responses",   "/v1/responses/{id}",
+                                 "/v1/embeddings",  "/v1/audio/transcriptions",
+                                 "/tokenize",       "/fill",
+                                 "/predict",        "/translate",
+                                 "/attention",      "/lens",
+                                 "/attribute",      "/ablate",
+                                 "/patch",          "/slices",
+                                 "/health",         "/metrics",
+                                 "/openapi.json"})
     EXPECT_TRUE(description["paths"].contains(path)) << path;
   EXPECT_FALSE(description.contains("security")) << "this server has no key";
   const auto& model = description["components"]["schemas"]["Model"]["properties"]["zoo"]["properties"];

@@ -42,6 +42,7 @@ SAMPLES = {
     "recordings": {"model": "speech", "recording": data_uri(spoken(5)[0], "audio/wav")},
     "structure": {"model": "folder", "sequence": "AEAKAAEKLVVVVVGGVV"},
     "attention": {"model": "gpt", "text": "it was a red and old dog"},
+    "causes": {"model": "gpt", "text": "it was a red and old dog"},
 }  # fmt: skip
 # What there is when a view has its answer.
 READY = {
@@ -52,6 +53,7 @@ READY = {
     "recordings": f"{VIEW}.querySelector('.transcript')",
     "structure": f"{VIEW}.querySelector('.structure-stage canvas')",
     "attention": f"{VIEW}.querySelectorAll('.heads button').length === 10",
+    "causes": f"{VIEW}.querySelector('.bars')",
 }  # fmt: skip
 
 
@@ -191,9 +193,27 @@ def check_attention(page, address):
         )
 
 
+def check_causes(page, address):
+    for values, path, body, selector in (
+        ({"model": "gpt", "text": "it was a red"}, "/lens", {"text": "it was a red"}, "table.grid"),
+        ({"model": "de-en", "text": "ein rot Haus", "show": "attribute"}, "/attribute", {"text": "ein rot Haus"}, ".coloured"),
+        ({"model": "bert", "text": "it was a <mask> dog", "show": "ablate"}, "/ablate", {"text": "it was a <mask> dog"}, "table.grid"),
+        ({"model": "gpt", "text": "a red dog", "corrupt": "a old dog", "show": "patch", "answer": "red", "against": "old"}, "/patch",
+         {"clean": "a red dog", "corrupt": "a old dog", "answer": "red", "against": "old"}, "table.grid"),
+        ({"model": "pictures", "picture": data_uri(striped(1)), "show": "attribute"}, "/attribute", {"image": data_uri(striped(1))},
+         ".squares"),
+    ):  # fmt: skip
+        open_view(page, address, "causes", values, f"{VIEW}.querySelector('{selector}')")
+        view = ask(address, path, {"model": values["model"], **body, "view": True})["view"]
+        shown = texts(page, ".results h2, .results .quiet")
+        check(shown[1] == view["summary"], f"{path}: it shows {shown[:2]}, not {view['summary']!r}")
+        for kind in ("texts", "pictures", "grids", "bars"):
+            check(all(each["title"] in shown for each in view.get(kind, [])), f"{path}: not all {kind} are shown: {shown}")
+
+
 CHECKS = {"text": check_text, "chat": check_chat, "fill": check_fill, "translate": check_translate, "classify": check_classify,
           "picture": check_picture, "recordings": check_recordings, "structure": check_structure,
-          "attention": check_attention}  # fmt: skip
+          "attention": check_attention, "causes": check_causes}  # fmt: skip
 
 
 def take_picture(page, file):

@@ -28,7 +28,8 @@ HOOKS = """
 import schemathesis
 
 MODELS = {"/v1/completions": "gpt", "/v1/chat/completions": "chat", "/v1/responses": "chat", "/v1/embeddings": "bert", "/fill": "bert", "/translate": "de-en",
-          "/predict": "reviews", "/v1/audio/transcriptions": "speech", "/v1/rerank": "reviews", "/attention": "gpt", "/tokenize": "gpt"}
+          "/predict": "reviews", "/v1/audio/transcriptions": "speech", "/v1/rerank": "reviews", "/attention": "gpt", "/tokenize": "gpt",
+          "/lens": "gpt", "/attribute": "bert", "/ablate": "gpt", "/patch": "gpt"}
 
 
 @schemathesis.hook

@@ -356,13 +356,15 @@ TEST_F(Services, SaysWhichModelsThereAreAndWhatTheyCan) {
   runs_.classifier();
   const auto source = [&](const char* id) { return ModelSource{.id = id, .path = runs_.dir() / id}; };
   Service all({.models = {source("writer"), source("translator"), source("filler"), source("classifier")}});
-  EXPECT_THAT(all.card("writer").can,
-              ElementsAre(Ability::completions, Ability::chat, Ability::embeddings, Ability::attention));
+  EXPECT_THAT(all.card("writer").can, ElementsAre(Ability::completions, Ability::chat, Ability::embeddings,
+                                                  Ability::attention, Ability::causes));
   EXPECT_THAT(all.card("translator").can,
-              ElementsAre(Ability::completions, Ability::embeddings, Ability::translate, Ability::attention));
-  EXPECT_THAT(all.card("filler").can, ElementsAre(Ability::embeddings, Ability::fill, Ability::attention));
+              ElementsAre(Ability::completions, Ability::embeddings, Ability::translate, Ability::attention,
+                          Ability::causes));
+  EXPECT_THAT(all.card("filler").can,
+              ElementsAre(Ability::embeddings, Ability::fill, Ability::attention, Ability::causes));
   EXPECT_THAT(all.card("classifier").can,
-              ElementsAre(Ability::embeddings, Ability::predict_text, Ability::attention));
+              ElementsAre(Ability::embeddings, Ability::predict_text, Ability::attention, Ability::causes));
   const CompletionRequest request{.prompts = {"abc"}};
   EXPECT_EQ(message_of<ServiceError>([&] { all.complete("writers", request); }),
             "there is no model 'writers': there is writer, translator, filler, classifier");

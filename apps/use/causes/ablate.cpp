@@ -31,6 +31,7 @@ struct AblateArguments {
   AblationBy by = AblationBy::zero;
   int64_t batches = 8;
   std::optional<int64_t> length;
+  std::optional<std::string> answer;
   std::optional<std::filesystem::path> out;
   bool repeated = false, json = false;
 };
@@ -40,28 +41,6 @@ struct Measured {
   std::vector<Batch> batches;
   std::string name;
 };
-
-Batch batch_of_text(const Run& run, const std::string& text) {
-  if (run.task().purpose().head == HeadKind::masked_language_modeling)
-    throw UsageError(
-        "--text: a model that finds hidden tokens has nothing to find in a whole text: give --data");
-  auto question = ask(run, {.text = text});
-  std::vector<int64_t> targets, positions;
-  for (size_t i = 0; i < question.targets.size(); ++i) {
-    if (question.targets[i] < 0) continue;
-    targets.push_back(question.targets[i]);
-    positions.push_back(static_cast<int64_t>(i));
-  }
-  if (targets.empty())
-    throw UsageError(
-        "--text: the text does not say what is right, so there is no loss: give --data with labels, or a "
-        "longer "
-        "text");
-  auto batch = question.batch.to(torch::kCPU);
-  batch.targets = torch::tensor(targets, torch::kInt64);
-  batch.positions = torch::tensor(positions, torch::kInt64);
-  return batch;
-}
 
 Measured measured(const AblateArguments& arguments, const Run& run) {
   if (arguments.repeated)
@@ -76,7 +55,10 @@ Measured measured(const AblateArguments& arguments, const Run& run) {
                                            : fmt::format("{}", fmt::join(arguments.data, ", "))};
   }
   Measured result{.batches = {}, .name = fmt::format("{}", fmt::join(arguments.texts, " | "))};
-  for (const auto& text : arguments.texts) result.batches.push_back(batch_of_text(run, text));
+  std::optional<int64_t> answer;
+  if (arguments.answer) answer = output_named(run, *arguments.answer, "--answer");
+  for (const auto& text : arguments.texts)
+    result.batches.push_back(batch_of_question(run, ask(run, {.text = text}), answer));
   return result;
 }
 
@@ -116,6 +98,8 @@ void check(const AblateArguments& arguments) {
   const int inputs = static_cast<int>(!arguments.texts.empty()) + static_cast<int>(!arguments.data.empty()) +
                      static_cast<int>(arguments.repeated);
   if (inputs > 1) throw UsageError("--data, --text and --repeated contradict each other: give one of them");
+  if (arguments.answer && arguments.texts.empty())
+    throw UsageError("--answer is for --text: files say themselves what is right");
   if (arguments.length && !arguments.repeated) throw UsageError("--length is for --repeated: add it");
   if (!arguments.reference.empty() && arguments.by == AblationBy::zero)
     throw UsageError("--reference is for --by mean and --by resample: zeros need no other texts");
@@ -173,6 +157,11 @@ void add_ablate(CLI::App& app) {
   command->add_option("--text", arguments->texts, "A text in place of files; may be repeated")
       ->option_text("TEXT")
       ->allow_extra_args(false);
+  command
+      ->add_option("--answer", arguments->answer,
+                   "With --text: the right output at its last place, or at the first masked token; default: "
+                   "what the text says, or else the model's own answer")
+      ->type_name("TEXT");
   command->add_flag("--repeated", arguments->repeated,
                     "Random tokens that are repeated, as zoo heads reads them: the loss is that of the copy");
   command

@@ -12,10 +12,10 @@
 #include "base/error.h"
 #include "io/json_document.h"
 #include "serving/api/api_error.h"
+#include "serving/api/insight/shown_texts.h"
 #include "serving/api/json_answer.h"
 #include "serving/api/pictures.h"
 #include "serving/api/routes.h"
-#include "serving/api/texts_or_ids.h"
 #include "tasks/task_type.h"
 
 namespace zoo {
@@ -23,7 +23,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr size_t kMostTokens = 256;           // of a text whose attention is shown
 constexpr int64_t kMostWeights = 16'000'000;  // of all maps of an answer
 constexpr int64_t kMostBeams = 32;
 
@@ -39,18 +38,6 @@ Json weights_json(const torch::Tensor& weights) {
   const double* const value = values.const_data_ptr<double>();
   for (int64_t s = 0; s < values.size(0); ++s) list.push_back(std::round(value[s] * digits) / digits);
   return list;
-}
-
-/// Throws ApiError and TextTooLongError for a text of too many tokens.
-void check_length(const ServedModel& model, const std::string& text, const char* key) {
-  constexpr size_t bytes_of_token = 64;
-  if (text.size() > kMostTokens * bytes_of_token)
-    throw ApiError(400, fmt::format("{} has {} bytes: shorten it", key, text.size()), key);
-  const size_t n = model.tokenizer().encode(text).size();
-  if (n > kMostTokens)
-    throw ApiError(400, fmt::format("{} has {} tokens, and at most {} can be shown", key, n, kMostTokens),
-                   key);
-  require_length(n, *model.card().max_length, key);
 }
 
 // ---- attention
@@ -150,8 +137,8 @@ void answer_attention(const ApiContext& context, const ApiCall& call) {
           });
         }
         if (!served.card().max_length) throw ApiError(400, "this model reads pictures", "text");
-        check_length(served, *text, "text");
-        if (target) check_length(served, *target, "target");
+        require_shown_length(served, *text, "text");
+        if (target) require_shown_length(served, *target, "target");
         const auto report = attention_report(served.run(), *text, target);
         const auto n = std::ssize(report.source_tokens) + std::ssize(report.target_tokens);
         return CountedAnswer{.response = attention_response(report, {{"usage", usage_of_reading(n)}}),
