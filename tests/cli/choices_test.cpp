@@ -154,6 +154,25 @@ TEST_F(Choices, RankFinishedModels) {
   EXPECT_THAT(read_file(*dir_ / "ranked/report.md"), HasSubstr("accuracy"));
 }
 
+TEST_F(Choices, QuestionsOfAnArticleCountAsOne) {
+  std::string questions;
+  int64_t n = 0;
+  for (auto question : lines_of("asked.jsonl")) {
+    question["article"] = n++ / 3;
+    questions += question.dump() + "\n";
+  }
+  dir_->write("articles.jsonl", questions);
+  const auto results =
+      document("compare one other --choices articles.jsonl --documents article --no-speed --out articles");
+  const auto& versus = results["runs"][1]["versus_baseline"];
+  EXPECT_EQ(versus["over"], "documents");
+  EXPECT_EQ(versus["n"], 4);
+  EXPECT_THAT(results["command"], HasSubstr("--documents article"));
+  EXPECT_THAT(read_file(*dir_ / "articles/report.md"), HasSubstr("4 documents"));
+  expect_error("compare one other --choices articles.jsonl --documents chapter --out none", "chapter");
+  expect_error("compare one other --documents article --out none", "--data or --choices");
+}
+
 TEST_F(Choices, TextsAreComparedInSlices) {
   const auto results = document("compare one other --data new.txt --no-speed --out sliced");
   ASSERT_EQ(results["runs"].size(), 2U);
