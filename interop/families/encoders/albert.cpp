@@ -66,6 +66,7 @@ void read_albert(ForeignConfig& from, Experiment& to) {
   if (*model.layer_groups < 1 || model.n_layers % *model.layer_groups != 0)
     from.fail("num_hidden_groups", "the number of layers must be a multiple of it");
   from.require("inner_group_num", 1);
+  from.require("layers_to_keep", nlohmann::json::array());  // a key that transformers does not read
   from.ignore({"classifier_dropout_prob", "down_scale_factor", "gap_size", "net_structure_type",
                "num_memory_blocks"});
 }
