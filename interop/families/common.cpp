@@ -109,7 +109,7 @@ void ignore_generation_keys(ForeignConfig& config) {
   config.ignore({"max_new_tokens", "min_new_tokens", "max_length", "min_length", "output_scores",
                  "return_dict_in_generate", "remove_invalid_values", "exponential_decay_length_penalty",
                  "suppress_tokens", "begin_suppress_tokens", "bad_words_ids", "forced_bos_token_id",
-                 "forced_decoder_ids", "forced_eos_token_id", "sep_token_id", "unk_token_id", "use_cache"});
+                 "forced_decoder_ids", "forced_eos_token_id", "sep_token_id", "use_cache"});
 }
 
 Activation read_activation(ForeignConfig& from, std::string_view key, const std::string& default_name) {

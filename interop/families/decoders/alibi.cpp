@@ -35,6 +35,7 @@ void read_bloom(ForeignConfig& from, Experiment& to) {
   // How the authors' program divided and fused its work.
   from.ignore({"pretraining_tp", "slow_but_exact", "attention_softmax_in_fp32", "masked_softmax_fusion",
                "bias_dropout_fusion", "skip_bias_add", "skip_bias_add_qkv", "offset_alibi"});
+  from.ignore({"unk_token_id"});
 }
 
 void write_bloom(const Experiment& from, nlohmann::json& to) {
