@@ -120,7 +120,9 @@ std::optional<std::filesystem::path> source_dir(const Experiment& experiment) {
   });
 }
 
-bool is_classifier(std::string_view parameter) { return parameter.starts_with("head.classifier."); }
+bool is_classifier(std::string_view parameter) {
+  return parameter.starts_with("head.classifier.") || parameter.starts_with("head.distillation_classifier.");
+}
 
 /// Why the last layer of a classifier is new: "4 classes there, 2 here". Empty if that run has no classes.
 std::string difference_of(const std::vector<std::string>& there, const std::vector<std::string>& here) {

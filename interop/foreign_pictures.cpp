@@ -251,8 +251,10 @@ nlohmann::ordered_json picture_processor_of(const Experiment& experiment, const 
     config["format"] = "coco_detection";
     return config;
   }
-  const int64_t wanted = experiment.model.architecture.as<VitConfig>().image_size.value_or(images.size);
-  if (images.size != wanted) {
+  const auto& vit = experiment.model.architecture.as<VitConfig>();
+  const int64_t wanted = vit.image_size.value_or(images.size);
+  const bool has_any_size = vit.pooling == ImagePooling::class_and_mean;  // DINOv2 there
+  if (images.size != wanted && !has_any_size) {
     throw ConfigError(fmt::format(
         "transformers reads pictures of one size: data.images.size is {}, and the model's image_size {}",
         images.size, wanted));

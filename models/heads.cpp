@@ -45,15 +45,21 @@ torch::Tensor activate_pooled(PoolerActivation activation, const torch::Tensor& 
   C10_THROW_ERROR(ValueError, "unknown PoolerActivation");
 }
 
-LinearOptions classifier_options(const ModelConfig& config, const ModelPurpose& purpose) {
-  return linear_options(config.d_model, purpose.n_classes, WeightUse::scores).bias(config.classifier_bias);
+LinearOptions classifier_options(const ModelConfig& config, const ModelPurpose& purpose,
+                                 ClassifierInput input) {
+  const int64_t width = input == ClassifierInput::joined_pair ? 2 * config.d_model : config.d_model;
+  return linear_options(width, purpose.n_classes, WeightUse::scores).bias(config.classifier_bias);
 }
 
 }  // namespace
 
 ModelHeadImpl::ModelHeadImpl(const ModelConfig& config, const ModelPurpose& purpose,
-                             const TokenEmbedding& token, Pooling pooling)
-    : config_(config), purpose_(purpose), token_(token ? token.ptr() : nullptr), pooling_(pooling) {
+                             const TokenEmbedding& token, Pooling pooling, ClassifierInput input)
+    : config_(config),
+      purpose_(purpose),
+      token_(token ? token.ptr() : nullptr),
+      pooling_(pooling),
+      input_(input) {
   const int64_t d_model = config.d_model;
   if (!predicts_tokens(purpose.head)) {
     if (pooling == Pooling::pooler) {
@@ -61,8 +67,11 @@ ModelHeadImpl::ModelHeadImpl(const ModelConfig& config, const ModelPurpose& purp
       if (config.pooler_norm)
         pooler_norm = register_module("pooler_norm", Norm(norm_options(config, d_model)));
     }
-    if (purpose.head != HeadKind::none)
-      classifier = register_module("classifier", Linear(classifier_options(config, purpose)));
+    if (purpose.head == HeadKind::none) return;
+    const auto options = classifier_options(config, purpose, input);
+    classifier = register_module("classifier", Linear(options));
+    if (input == ClassifierInput::separate_pair)
+      distillation_classifier = register_module("distillation_classifier", Linear(options));
     return;
   }
   if (has_map(config, purpose.head))
@@ -94,6 +103,10 @@ torch::Tensor ModelHeadImpl::prepare_at(const torch::Tensor& hidden, const torch
 
 torch::Tensor ModelHeadImpl::project(const torch::Tensor& features) {
   if (output) return output(features);
+  if (distillation_classifier) {
+    const auto vectors = features.chunk(2, -1);
+    return (classifier(vectors[0]) + distillation_classifier(vectors[1])) / 2;
+  }
   return classifier ? classifier(features) : features;
 }
 
@@ -111,7 +124,7 @@ void ModelHeadImpl::pretty_print(std::ostream& stream) const {
 }
 
 void count_head(CostAccount& account, const ModelConfig& config, const ModelPurpose& purpose, Pooling pooling,
-                double n_targets) {
+                double n_targets, ClassifierInput input) {
   const int64_t d_model = config.d_model;
   if (!predicts_tokens(purpose.head)) {
     if (pooling == Pooling::pooler) {
@@ -120,10 +133,11 @@ void count_head(CostAccount& account, const ModelConfig& config, const ModelPurp
         count_norms(account, account.path("head", "pooler_norm"), norm_options(config, d_model), 1,
                     n_targets);
     }
-    if (purpose.head != HeadKind::none) {
-      count_linear(account, account.path("head", "classifier"), "linear", classifier_options(config, purpose),
-                   n_targets);
-    }
+    if (purpose.head == HeadKind::none) return;
+    const auto options = classifier_options(config, purpose, input);
+    count_linear(account, account.path("head", "classifier"), "linear", options, n_targets);
+    if (input == ClassifierInput::separate_pair)
+      count_linear(account, account.path("head", "distillation_classifier"), "linear", options, n_targets);
     return;
   }
   const int64_t width = config.table_width();

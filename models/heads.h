@@ -14,22 +14,27 @@ namespace zoo {
 /// classifier reads.
 enum class Pooling { none, pooler };
 
+/// What a head with scores of classes, or with numbers, reads of each row: a vector; two vectors side by side
+/// as one of twice the width (DINOv2: Oquab et al. 2023); or two vectors with a classifier each, whose scores
+/// are averaged (the joint classifiers of DeiT: Touvron et al. 2021, section 4).
+enum class ClassifierInput { vector, joined_pair, separate_pair };
+
 class ModelHeadImpl : public Cloneable<ModelHeadImpl> {
  public:
   /// `token` is the embedding whose matrix a tied output projection uses. It may be null if the head does not
   /// predict tokens.
   ModelHeadImpl(const ModelConfig& config, const ModelPurpose& purpose, const TokenEmbedding& token,
-                Pooling pooling = Pooling::none);
-  /// (…, D) → (…, D). Dropout counts rows of the batch by the first dimension.
+                Pooling pooling = Pooling::none, ClassifierInput input = ClassifierInput::vector);
+  /// (…, D) → (…, D); a pair, (…, 2D), stays one. Dropout counts rows of the batch by the first dimension.
   torch::Tensor prepare(const torch::Tensor& hidden);
   /// The features of hidden (B, T, D) at `positions`, as select_positions(): (N, D). Dropout draws the same
   /// for a row, however many positions other rows have.
   torch::Tensor prepare_at(const torch::Tensor& hidden, const torch::Tensor& positions);
-  /// (…, D) → (…, V) or (…, C); the features themselves without a head
+  /// (…, D) → (…, V) or (…, C); a pair: (…, 2D) → (…, C); the features themselves without a head
   torch::Tensor project(const torch::Tensor& features);
   /// V or C; D without a head
   int64_t n_outputs() const;
-  auto arguments() const { return std::tie(config_, purpose_, token_, pooling_); }
+  auto arguments() const { return std::tie(config_, purpose_, token_, pooling_, input_); }
   void pretty_print(std::ostream& stream) const override;
 
   Linear transform{
@@ -38,19 +43,21 @@ class ModelHeadImpl : public Cloneable<ModelHeadImpl> {
   OutputProjection output{nullptr};  // language modelling, masked or not
   Linear pooler{nullptr};            // D → D, model.pooler_activation
   Norm pooler_norm{nullptr};
-  Linear classifier{nullptr};  // classification, of tokens too, and regression: D → C
+  Linear classifier{nullptr};               // classification, of tokens too, and regression: D → C, or 2D → C
+  Linear distillation_classifier{nullptr};  // D → C, of the second vector of a separate pair
 
  private:
   ModelConfig config_;
   ModelPurpose purpose_;
   std::shared_ptr<TokenEmbeddingImpl> token_;  // not registered here: the model owns it; may be null
   Pooling pooling_;
+  ClassifierInput input_;
 };
 TORCH_MODULE(ModelHead);
 
 /// Adds the cost of a head with path "head" for `n_targets` predictions.
 void count_head(CostAccount& account, const ModelConfig& config, const ModelPurpose& purpose, Pooling pooling,
-                double n_targets);
+                double n_targets, ClassifierInput input = ClassifierInput::vector);
 
 /// The vectors of (B, T, D) at `positions`: (N, D). `positions` as in Batch; undefined = all.
 torch::Tensor select_positions(const torch::Tensor& hidden, const torch::Tensor& positions);

@@ -180,8 +180,9 @@ void start_at_mean(const Task& task, Model& model) {
   if (!mean.defined()) return;
   const torch::NoGradGuard no_gradients;
   for (auto& item : model.named_parameters()) {
-    if (item.key() == "head.classifier.bias" && item.value().sizes() == mean.sizes())
-      item.value().copy_(mean);
+    const bool is_bias =
+        item.key() == "head.classifier.bias" || item.key() == "head.distillation_classifier.bias";
+    if (is_bias && item.value().sizes() == mean.sizes()) item.value().copy_(mean);
   }
 }
 

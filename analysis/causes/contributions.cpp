@@ -70,9 +70,9 @@ std::shared_ptr<ModelHeadImpl> head_of(const Model& model) {
 
 [[noreturn]] void refuse() {
   throw UsageError(
-      "the outputs of this model are not made from its last layers by a norm and a head, so their parts "
-      "cannot "
-      "be told: choose a decoder, an encoder, an encoder_decoder or a vit");
+      "the outputs of this model are not made from one vector of its last layers by a norm and a head, so "
+      "their parts cannot be told: choose a decoder, an encoder, an encoder_decoder or a vit with `pooling: "
+      "class` or `mean`");
 }
 
 Attribution::Attribution(Model& model, const Batch& batch, int64_t place)
@@ -100,6 +100,7 @@ Attribution::Attribution(Model& model, const Batch& batch, int64_t place)
   if (positions_.size(0) > 1)
     parts_.transform([](const torch::Tensor& x) { return x.mean(0, /*keepdim=*/true); });
   read_head();
+  if (parts_.sum().size(-1) != features_.size(0)) refuse();  // the classifier reads a pair of vectors
   const auto difference =
       (parts_.sum()[0] - features_.to(torch::kCPU, torch::kDouble)).abs().max().item<double>();
   const double size = std::max(1.0, features_.abs().max().item<double>());

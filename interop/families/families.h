@@ -46,6 +46,8 @@ ForeignFamily bart_foreign();
 ForeignFamily marian_foreign();
 ForeignFamily vit_foreign();
 ForeignFamily ijepa_foreign();
+ForeignFamily deit_foreign();
+ForeignFamily dinov2_foreign();
 ForeignFamily detr_foreign();
 ForeignFamily whisper_foreign();
 ForeignFamily xlm_roberta_foreign();

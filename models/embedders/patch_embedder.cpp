@@ -46,6 +46,9 @@ PatchEmbedderImpl::PatchEmbedderImpl(const PatchEmbedderOptions& options_) : opt
   if (options.class_token())
     class_token =
         register_parameter("class_token", torch::zeros({1, options.d_model()}, parameter_options()));
+  if (options.distillation_token())
+    distillation_token =
+        register_parameter("distillation_token", torch::zeros({1, options.d_model()}, parameter_options()));
   if (options.position() == Position::learned)
     positions = register_parameter("positions",
                                    torch::zeros({options.length(), options.d_model()}, parameter_options()));
@@ -56,7 +59,7 @@ torch::Tensor PatchEmbedderImpl::patch_positions(int64_t n_rows, int64_t n_colum
   if (options.position() == Position::sinusoidal)
     return grid_positions(n_rows, n_columns, options.d_model()).to(device);
   if (!positions.defined()) return {};
-  const auto table = positions.slice(/*dim=*/0, /*start=*/options.class_token() ? 1 : 0);
+  const auto table = positions.slice(/*dim=*/0, /*start=*/options.n_before());
   const int64_t P = options.patch_size(), D = options.d_model();
   const int64_t table_rows = options.image().height / P, table_columns = options.image().width / P;
   if (n_rows == table_rows && n_columns == table_columns) return table;
@@ -85,14 +88,17 @@ Embedded PatchEmbedderImpl::forward(const Batch& batch) {
   if (const auto grid = patch_positions(n_rows, n_columns, x.device()); grid.defined())
     x = x + grid.to(x.scalar_type());
   if (class_token.defined()) {
-    const auto first = positions.defined() ? class_token + positions.narrow(0, 0, 1) : class_token;
-    x = torch::cat({first.to(x.scalar_type()).expand({x.size(0), 1, x.size(2)}), x}, 1);
+    const int64_t n_before = options.n_before();
+    auto before =
+        distillation_token.defined() ? torch::cat({class_token, distillation_token}, 0) : class_token;
+    if (positions.defined()) before = before + positions.narrow(0, 0, n_before);
+    x = torch::cat({before.to(x.scalar_type()).expand({x.size(0), n_before, x.size(2)}), x}, 1);
   }
   return {.vectors = dropout(x, is_training() ? options.dropout() : 0.0)};
 }
 
 void PatchEmbedderImpl::visit_weights(const WeightVisitor& visit) const {
-  for (const auto& table : {class_token, positions})
+  for (const auto& table : {class_token, distillation_token, positions})
     if (table.defined()) visit({table, 0, table.size(0), WeightUse::table});
 }
 
@@ -115,6 +121,8 @@ void count_patch_embedder(CostAccount& account, const std::string& name, const P
   count_linear(account, account.path(name, "projection"), "linear", projection_options(options),
                static_cast<double>(batch_size * n_patches));
   if (options.class_token()) count_table(account, account.path(name, "class_token"), 1, options.d_model());
+  if (options.distillation_token())
+    count_table(account, account.path(name, "distillation_token"), 1, options.d_model());
   if (options.position() == Position::learned)
     count_table(account, account.path(name, "positions"), options.length(), options.d_model());
 }

@@ -23,8 +23,10 @@ struct PatchEmbedderOptions {
   int64_t n_patches(int64_t height, int64_t width) const {
     return (height / patch_size_) * (width / patch_size_);
   }
-  /// T for an image of the shape `image`, with the class token.
-  int64_t length() const { return n_patches(image_.height, image_.width) + (class_token_ ? 1 : 0); }
+  /// T for an image of the shape `image`, with the vectors before the patches.
+  int64_t length() const { return n_patches(image_.height, image_.width) + n_before(); }
+  /// The learned vectors before the patches.
+  int64_t n_before() const { return (class_token_ ? 1 : 0) + (distillation_token_ ? 1 : 0); }
   /// The numbers of a patch: channels · P².
   int64_t patch_width() const { return image_.channels * patch_size_ * patch_size_; }
 
@@ -43,6 +45,8 @@ struct PatchEmbedderOptions {
   TORCH_ARG(ChannelNormKind, stem_norm) = ChannelNormKind::group;
   /// Whether a learned vector stands before the patches.
   TORCH_ARG(bool, class_token) = true;
+  /// Whether a second one follows it (DeiT: Touvron et al. 2021, section 4). Needs the first.
+  TORCH_ARG(bool, distillation_token) = false;
   /// Probability of dropping an element of the vectors.
   TORCH_ARG(double, dropout) = 0.0;
 };
@@ -51,8 +55,8 @@ class PatchEmbedderImpl : public Cloneable<PatchEmbedderImpl, EmbedderImpl>, pub
  public:
   explicit PatchEmbedderImpl(const PatchEmbedderOptions& options);
   /// Embeds the field "images" (B, C, H, W) of the batch: (B, T, D) with T = patches, row by row, after the
-  /// class token if there is one. Throws c10::Error for another number of channels, and for images that are
-  /// smaller than a patch.
+  /// class token and the distillation token if there are any. Throws c10::Error for another number of
+  /// channels, and for images that are smaller than a patch.
   Embedded forward(const Batch& batch) override;
   void visit_weights(const WeightVisitor& visit) const override;
   bool mixes_rows() const override { return stem && stem->mixes_rows(); }
@@ -62,8 +66,9 @@ class PatchEmbedderImpl : public Cloneable<PatchEmbedderImpl, EmbedderImpl>, pub
   ConvolutionalStem stem{nullptr};
   /// C·P² → D: a patch is read channel by channel, and each channel row by row. After a stem: D → D.
   Linear projection{nullptr};
-  torch::Tensor class_token;  // (1, D)
-  torch::Tensor positions;    // (T, D); learned only
+  torch::Tensor class_token;         // (1, D)
+  torch::Tensor distillation_token;  // (1, D)
+  torch::Tensor positions;           // (T, D); learned only
 
  private:
   torch::Tensor patch_vectors(const torch::Tensor& images);

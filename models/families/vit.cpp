@@ -1,5 +1,6 @@
 // The vision transformer (Dosovitskiy et al. 2021, DeiT: Touvron et al. 2021): an encoder over the patches of
-// an image. For classification. Stochastic depth and layer scale are keys of every model.
+// an image. For classification. Stochastic depth and layer scale are keys of every model, so that DINOv2
+// (Oquab et al. 2023) is a vit, too.
 
 #include "models/families/vit.h"
 
@@ -17,6 +18,26 @@ namespace {
 
 const VitConfig& vit_config(const ModelConfig& config) { return config.architecture.as<VitConfig>(); }
 
+bool has_class_token(const VitConfig& vit) { return vit.pooling != ImagePooling::mean; }
+int64_t n_before(const VitConfig& vit) {
+  return (has_class_token(vit) ? 1 : 0) + (vit.distillation_token ? 1 : 0);
+}
+
+/// What the classifier of such a model reads. Without a head there is one vector.
+ClassifierInput classifier_input(const VitConfig& vit, const ModelPurpose& purpose) {
+  if (purpose.head == HeadKind::none) return ClassifierInput::vector;
+  switch (vit.pooling) {
+    case ImagePooling::class_token:
+    case ImagePooling::mean:
+      return ClassifierInput::vector;
+    case ImagePooling::class_and_mean:
+      return ClassifierInput::joined_pair;
+    case ImagePooling::class_and_distillation:
+      return ClassifierInput::separate_pair;
+  }
+  C10_THROW_ERROR(ValueError, "unknown ImagePooling");
+}
+
 /// The published vision transformers have a pooler where they have no other head (ViTModel).
 Pooling vit_pooling(const ModelConfig& config, const ModelPurpose& purpose) {
   return config.pooler && purpose.head == HeadKind::none ? Pooling::pooler : Pooling::none;
@@ -32,7 +53,8 @@ PatchEmbedderOptions embedder_options(const ModelConfig& config, const ModelPurp
       .stem(vit.stem)
       .stem_blocks(vit.stem_blocks)
       .stem_norm(vit.stem_norm)
-      .class_token(vit.pooling == ImagePooling::class_token)
+      .class_token(has_class_token(vit))
+      .distillation_token(vit.distillation_token)
       .dropout(config.dropout);
 }
 
@@ -47,6 +69,10 @@ void validate_vit(const ModelConfig& config, const Complain& complain) {
                          position.type));
   }
   const auto& vit = vit_config(config);
+  if (vit.distillation_token && !has_class_token(vit))
+    complain("architecture", "has a distillation_token without a class token: pooling must not be mean");
+  if (vit.pooling == ImagePooling::class_and_distillation && !vit.distillation_token)
+    complain("architecture", "has `pooling: class_and_distillation` without `distillation_token: true`");
   if (vit.stem == VitStem::patches && vit.stem_blocks > 0)
     complain("architecture", "has stem_blocks without `stem: convolutions`");
   if (vit.stem == VitStem::convolutions) {
@@ -86,7 +112,12 @@ void describe(ConfigVisitor& v, VitConfig& c) {
   v.field("stem_norm", c.stem_norm,
           "The norm after each convolution of the stem: group, or batch, which learns faster but mixes the "
           "rows of a batch.");
-  v.field("pooling", c.pooling, "What a class is predicted from: a class token, or the mean of the patches.");
+  v.field(
+      "pooling", c.pooling,
+      "What a class is predicted from: a class token, the mean of the patches, both, or the class token and "
+      "the distillation token with a classifier each, whose scores are averaged.");
+  v.field("distillation_token", c.distillation_token,
+          "Whether a second learned vector follows the class token, as in DeiT.");
 }
 
 bool reads_patches(const ModelConfig& config) { return config.architecture.type == "vit"; }
@@ -109,13 +140,13 @@ class VitModel final : public Cloneable<VitModel, EncodingModel> {
       throw ConfigError(fmt::format("model.architecture: has patches of {}, larger than images of {}",
                                     options.patch_size(), shorter));
     make_encoder("embedder", PatchEmbedder(options).ptr());
-    head_ = register_module("head", ModelHead(config, purpose, nullptr, vit_pooling(config, purpose)));
+    head_ = register_module("head", ModelHead(config, purpose, nullptr, vit_pooling(config, purpose),
+                                              classifier_input(vit_config(config), purpose)));
   }
 
   torch::Tensor features(const Batch& batch) override {
     const auto hidden = hidden_states(batch);
-    const bool first = vit_config(config_).pooling == ImagePooling::class_token;
-    return head_->prepare(first ? hidden.select(1, 0) : hidden.mean(1));
+    return head_->prepare(pooled(hidden));
   }
 
   std::optional<PatchGrid> patch_grid(const Batch& batch) const override {
@@ -123,21 +154,39 @@ class VitModel final : public Cloneable<VitModel, EncodingModel> {
     const auto& vit = vit_config(config_);
     return PatchGrid{.rows = images.size(2) / vit.patch_size,
                      .columns = images.size(3) / vit.patch_size,
-                     .n_before = vit.pooling == ImagePooling::class_token ? 1 : 0,
+                     .n_before = n_before(vit),
                      .patch_size = vit.patch_size};
+  }
+
+ private:
+  /// (B, T, D) → (B, D), or (B, 2D) if the classifier reads a pair.
+  torch::Tensor pooled(const torch::Tensor& hidden) const {
+    const auto& vit = vit_config(config_);
+    if (!has_class_token(vit)) return hidden.mean(1);
+    const auto first = hidden.select(1, 0);
+    switch (classifier_input(vit, purpose_)) {
+      case ClassifierInput::vector:
+        return first;
+      case ClassifierInput::joined_pair:
+        return torch::cat({first, hidden.slice(1, n_before(vit)).mean(1)}, -1);
+      case ClassifierInput::separate_pair:
+        return torch::cat({first, hidden.select(1, 1)}, -1);
+    }
+    C10_THROW_ERROR(ValueError, "unknown ClassifierInput");
   }
 };
 
 void count_vit(CostAccount& account, const ModelConfig& config, const ModelPurpose& purpose,
                const PassShape& shape) {
   const auto options = embedder_options(config, purpose);
-  const int64_t n_special = options.class_token() ? 1 : 0;
+  const int64_t n_special = options.n_before();
   const auto images = shape.sizes_of(fields::kImages);
   const int64_t n_patches =
       images.empty() ? shape.length - n_special : options.n_patches(images[2], images[3]);
   count_patch_embedder(account, "embedder", options, shape.batch_size, n_patches);
   count_encoder(account, config, shape.batch_size, n_patches + n_special);
-  count_head(account, config, purpose, vit_pooling(config, purpose), static_cast<double>(shape.batch_size));
+  count_head(account, config, purpose, vit_pooling(config, purpose), static_cast<double>(shape.batch_size),
+             classifier_input(vit_config(config), purpose));
 }
 
 }  // namespace

@@ -80,6 +80,10 @@ std::vector<Subject> subjects() {
       {"{architecture: {type: vit, patch_size: 4, stem: convolutions}, d_model: 24, n_heads: 4, n_layers: 2, "
        "dropout: 0, layer_scale: 0.1}",
        classify},
+      {"{architecture: {type: vit, patch_size: 4, pooling: class_and_distillation, distillation_token: "
+       "true}, "
+       "d_model: 24, n_heads: 4, n_layers: 2, dropout: 0}",
+       classify},
       {"{architecture: {type: resnet, depth: 18, width: 4, stem_stride: 1}}", classify},
       {"{architecture: {type: detr, n_queries: 4, max_places: 9, backbone: {depth: 18, width: 4, "
        "stem_stride: "

@@ -51,14 +51,18 @@ TEST(Vit, PatchesAreCutRowByRow) {
 }
 
 TEST(Vit, SaysWhichPlacesItMakesOfAnImage) {
-  for (const auto pooling : {ImagePooling::class_token, ImagePooling::mean}) {
-    const auto model = random_model(small_vit({.patch_size = 4, .pooling = pooling}), kPurpose);
+  for (const auto& [vit, n_before] :
+       {std::pair(VitConfig{.patch_size = 4}, 1),
+        {VitConfig{.patch_size = 4, .pooling = ImagePooling::mean}, 0},
+        {VitConfig{.patch_size = 4, .pooling = ImagePooling::class_and_mean}, 1},
+        {VitConfig{.patch_size = 4, .distillation_token = true}, 2}}) {
+    const auto model = random_model(small_vit(vit), kPurpose);
     const auto batch = batch_of(torch::randn({1, 3, 11, 16}));  // the last three rows of pixels fill no patch
     const auto grid = model->patch_grid(batch);
     ASSERT_TRUE(grid);
     EXPECT_EQ(grid->rows, 2);
     EXPECT_EQ(grid->columns, 4);
-    EXPECT_EQ(grid->n_before, pooling == ImagePooling::class_token ? 1 : 0);
+    EXPECT_EQ(grid->n_before, n_before);
     EXPECT_EQ(grid->patch_size, 4);
     AttentionMaps maps;
     model->attention_maps(batch, maps);
@@ -75,6 +79,23 @@ TEST(Vit, WithoutPositionsTheOrderOfPatchesDoesNotMatter) {
       const auto model = random_model(small_vit(vit, position), kPurpose);
       EXPECT_EQ(close(logits(*model, images), logits(*model, turned)), position == Position::none);
     }
+  }
+}
+
+// What a class is predicted from is part of what a model without a head gives.
+TEST(Vit, WithoutAHeadGivesTheClassToken) {
+  auto purpose = kPurpose;
+  purpose.head = HeadKind::none;
+  const auto images = torch::randn({2, 3, 8, 12});
+  for (const auto pooling : {ImagePooling::class_and_mean, ImagePooling::class_and_distillation}) {
+    auto config = small_vit({.patch_size = 4, .pooling = pooling, .distillation_token = true});
+    config.pooler = false;
+    const auto model = random_model(config, purpose);
+    const torch::NoGradGuard no_grad;
+    const auto hidden = model->hidden_states(batch_of(images));
+    EXPECT_EQ(hidden.size(1), 2 + 6);
+    EXPECT_TRUE(torch::equal(logits(*model, images), hidden.select(1, 0)));
+    EXPECT_EQ(model->n_outputs(), config.d_model);
   }
 }
 
@@ -97,6 +118,10 @@ TEST(Vit, CostsAreThoseOfTheModel) {
                                       small_vit({.patch_size = 4}, Position::sinusoidal)};
   configs.push_back(small_vit());
   configs.back().layer_scale = 1e-4;
+  configs.push_back(small_vit({.patch_size = 4, .pooling = ImagePooling::class_and_mean}));
+  configs.push_back(small_vit({.patch_size = 4, .distillation_token = true}));
+  configs.push_back(small_vit(
+      {.patch_size = 4, .pooling = ImagePooling::class_and_distillation, .distillation_token = true}));
   configs.push_back(small_vit({.patch_size = 4, .stem = VitStem::convolutions}));
   configs.push_back(small_vit({.patch_size = 4, .stem = VitStem::convolutions, .stem_blocks = 2}));
   configs.push_back(small_vit({.patch_size = 4,
@@ -134,6 +159,11 @@ TEST(Vit, BadConfigurationsGetOneLine) {
               HasSubstr("patch_size must be a power of two, and d_model a multiple of its half"));
   EXPECT_THAT(problem(small_vit({.patch_size = 1, .stem = VitStem::convolutions})),
               HasSubstr("patch_size must be a power of two"));
+  EXPECT_THAT(
+      problem(small_vit({.patch_size = 4, .pooling = ImagePooling::mean, .distillation_token = true})),
+      HasSubstr("model.architecture: has a distillation_token without a class token"));
+  EXPECT_THAT(problem(small_vit({.patch_size = 4, .pooling = ImagePooling::class_and_distillation})),
+              HasSubstr("has `pooling: class_and_distillation` without `distillation_token: true`"));
   EXPECT_THAT(problem(small_vit({.patch_size = 4, .stem_blocks = 1})),
               HasSubstr("model.architecture: has stem_blocks without `stem: convolutions`"));
 }

@@ -157,6 +157,7 @@ ON_PURPOSE = {
     ("t5", "max_positions"): "relative positions have no end, and the configuration has the length of the training",
     ("mt5", "max_positions"): "as for t5",
     ("vit", "norm_eps"): "the authors' program has 1e-6, the conversions to transformers 1e-12",
+    ("deit", "norm_eps"): "as for vit",
     ("distilbert", "pooler"): "the configuration can also be trained as a classifier",
 }
 # What the published file says in words that need the package timm.

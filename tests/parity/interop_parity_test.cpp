@@ -396,10 +396,10 @@ std::vector<std::string> cases(Transformers version) {
                                 {"llama_texts", 1}, {"mistral_texts", 1},  {"qwen2_texts", 1},
                                 {"qwen3_texts", 1}, {"gpt2_texts", 1},     {"bart_texts", 1},
                                 {"big_bird", 4},    {"longformer", 3},     {"esm", 5},
-                                {"vit", 2},         {"ijepa", 2},          {"detr", 3},
-                                {"whisper", 2},     {"xlm_roberta", 4},    {"albert", 4},
-                                {"electra", 4},     {"mpnet", 4},          {"modernbert", 4},
-                                {"deberta", 5}});
+                                {"vit", 2},         {"ijepa", 2},          {"deit", 2},
+                                {"dinov2", 2},      {"detr", 3},           {"whisper", 2},
+                                {"xlm_roberta", 4}, {"albert", 4},         {"electra", 4},
+                                {"mpnet", 4},       {"modernbert", 4},     {"deberta", 5}});
   names.insert(names.end(), others.begin(), others.end());
   return names;
 }
@@ -414,6 +414,7 @@ std::vector<std::string> opened(Transformers version) {
                                 {"bart_published", 1},
                                 {"t5_published", 1},
                                 {"ijepa_published", 1},
+                                {"dinov2_published", 1},
                                 {"qwen2_published", 1},
                                 {"electra_published", 1}});
   names.insert(names.end(), others.begin(), others.end());

@@ -69,6 +69,7 @@ def write_data(made, draw):
 
 # Tasks that have no choice by a file: the keys that give them a published form, or the reason why there is none.
 SMALL = "d_model: 32, n_layers: 1, n_heads: 2"
+PICTURES = f"task: image_classification\ndata: {{train: pictures, images: {{size: 32}}}}\nmodel: {{{SMALL}, "
 OTHERS = {
     "masked": (
         "task: masked_language_modeling\ndata: {train: texts.txt, documents: line, sequence_length: 32}\n"
@@ -88,12 +89,35 @@ OTHERS = {
         "zoo: no family of transformers computes what this model does: the nearest family, vit, has no models of the "
         "architecture resnet\n",
     ),
+    "deit": (
+        f"{PICTURES}architecture: {{type: vit, patch_size: 8, pooling: class_and_distillation, distillation_token: true}}}}\n",
+        "DeiTForImageClassificationWithTeacher",
+    ),
+    "dinov2": (
+        f"{PICTURES}architecture: {{type: vit, patch_size: 8, pooling: class_and_mean}}, layer_scale: 0.1}}\n",
+        "Dinov2ForImageClassification",
+    ),
     "encoder": (
         "task: masked_language_modeling\ndata: {train: texts.txt, documents: line, sequence_length: 32}\n"
         f"model: {{architecture: encoder, {SMALL}}}\n",
         "zoo: no family of transformers computes what this model does: the nearest family, ",
     ),
 }
+
+
+def check_scores_of_picture(zoo, made, name, model):
+    import torch
+    from PIL import Image
+    from transformers import AutoImageProcessor
+
+    file = "pictures/red/0.png"
+    processor = AutoImageProcessor.from_pretrained(made / "hub" / name)
+    with torch.no_grad():
+        logits = model(processor(Image.open(made / file), return_tensors="pt")["pixel_values"]).logits[0]
+    for directory in (f"runs/{name}", f"hub/{name}"):
+        answer = zoo("predict", directory, "--image", file, "--json", "--device", "cpu")
+        assert answer.returncode == 0, answer.stderr
+        check_answer(model, logits, json.loads(answer.stdout)["results"][0], (name, directory))
 
 
 def check_others(program, made, name):
@@ -115,9 +139,12 @@ def check_others(program, made, name):
         assert not (made / "hub" / name).exists()
         return
     assert done.returncode == 0, (name, done.stderr)
-    tokenizer = transformers.AutoTokenizer.from_pretrained(made / "hub" / name)
     model, report = getattr(transformers, wanted).from_pretrained(made / "hub" / name, output_loading_info=True)
     assert not report["missing_keys"] and not report["unexpected_keys"], report
+    if text.startswith(PICTURES):
+        check_scores_of_picture(zoo, made, name, model.eval())
+        return
+    tokenizer = transformers.AutoTokenizer.from_pretrained(made / "hub" / name)
     if name == "parallel":  # by beams, as both say
         written = zoo("generate", f"runs/{name}", "--prompt", "ship a", "--max-new-tokens", "8", "--json", "--device", "cpu")
         ours = json.loads(written.stdout)["results"][0]["outputs"][0]["ids"]

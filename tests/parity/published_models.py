@@ -496,6 +496,18 @@ add("ViTForImageClassification", VIT, {
     "google/vit-large-patch16-224": LARGE,
     "google/vit-huge-patch14-224-in21k": width(1280, 32, 16, patch_size=14),
 })  # fmt: skip
+add("DeiTForImageClassificationWithTeacher", VIT | {"model_type": "deit"}, {
+    "facebook/deit-base-distilled-patch16-224": BASE,
+})  # fmt: skip
+# Without the vector for hidden patches, which only the authors' training needs.
+DINOV2 = {
+    "model_type": "dinov2", "image_size": 518, "patch_size": 14, "num_channels": 3, "hidden_act": "gelu",
+    "layer_norm_eps": 1e-6, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0, "qkv_bias": True,
+    "layerscale_value": 1.0, "drop_path_rate": 0.0, "use_swiglu_ffn": False, "use_mask_token": False, **CLASSES,
+}  # fmt: skip
+add("Dinov2ForImageClassification", DINOV2, {
+    "facebook/dinov2-base": {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "mlp_ratio": 4},
+})  # fmt: skip
 
 
 def resnet(kind, *depths):

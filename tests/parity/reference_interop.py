@@ -842,13 +842,13 @@ def with_stored_positions(out, name, config):
     save_file(tensors, path, {"format": "pt"})
 
 
-def picture_classifiers(out, name, config_class, model_class, body):
+def picture_classifiers(out, name, config_class, model_classes, body, shape=encoder_shape):
     from transformers import ViTImageProcessor
 
-    for seed in range(2):
+    for seed, model_class in enumerate(model_classes):
         draw = random.Random(f"{name} {seed}")
         config = config_class(
-            **encoder_shape(draw), image_size=[12, 15][seed], patch_size=[4, 3][seed], num_channels=3,
+            **shape(draw), image_size=[12, 15][seed], patch_size=[4, 3][seed], num_channels=3,
             qkv_bias=bool(seed % 2 == 0), **LABELS,
         )  # fmt: skip
         torch.manual_seed(seed)
@@ -870,13 +870,45 @@ def picture_classifiers(out, name, config_class, model_class, body):
 def vit(out):
     from transformers import ViTConfig, ViTForImageClassification
 
-    picture_classifiers(out, "vit", ViTConfig, ViTForImageClassification, "vit")
+    picture_classifiers(out, "vit", ViTConfig, [ViTForImageClassification] * 2, "vit")
 
 
 def ijepa(out):
     from transformers import IJepaConfig, IJepaForImageClassification
 
-    picture_classifiers(out, "ijepa", IJepaConfig, IJepaForImageClassification, "ijepa")
+    picture_classifiers(out, "ijepa", IJepaConfig, [IJepaForImageClassification] * 2, "ijepa")
+
+
+def deit(out):
+    from transformers import DeiTConfig, DeiTForImageClassification, DeiTForImageClassificationWithTeacher
+
+    classes = [DeiTForImageClassification, DeiTForImageClassificationWithTeacher]
+    picture_classifiers(out, "deit", DeiTConfig, classes, "deit")
+
+
+def dinov2(out):
+    from transformers import Dinov2Config, Dinov2ForImageClassification
+
+    gated = iter([False, True])
+
+    def shape(draw):
+        known = encoder_shape(draw)
+        del known["intermediate_size"]
+        is_gated = next(gated)
+        if is_gated:
+            known["hidden_act"] = "gelu"  # its gate has another activation, so that this one says nothing
+        return known | {
+            "mlp_ratio": draw.choice([2, 3, 5]), "layerscale_value": draw.choice([0.1, 0.7]), "use_swiglu_ffn": is_gated,
+            "use_mask_token": False,
+        }  # fmt: skip
+
+    picture_classifiers(out, "dinov2", Dinov2Config, [Dinov2ForImageClassification] * 2, "dinov2", shape)
+    # The bodies of DINOv2 have a vector for hidden patches, too. Their vector of a picture is the class token's.
+    table = torch.empty(1, json.loads((out / "dinov2_1" / "config.json").read_text())["hidden_size"]).normal_()
+    stored_as(out, "dinov2_published_0", "dinov2_1", rename=lambda name: name.removeprefix("dinov2."),
+              without=["classifier"], more={"embeddings.mask_token": table},
+              config={"architectures": ["Dinov2Model"], "use_mask_token": True},
+              outputs=lambda known: {"logits": known["hidden"][:, 0].contiguous()})  # fmt: skip
 
 
 def random_norms(model):
@@ -1114,7 +1146,7 @@ import interop_packed  # noqa: E402
 CASES = [
     gpt2, llama, mistral, qwen, olmo, mixtures, gemma, further_decoders, decoder_classifiers, bert, roberta, big_bird, distilbert, token_classifiers,
     sentence_vectors, longformer, esm, t5, bart, bart_classifier, marian, vit, ijepa, detr, whisper, as_published,
-    *interop_encoders.CASES, *interop_packed.CASES,
+    *interop_encoders.CASES, *interop_packed.CASES, deit, dinov2,
 ]  # fmt: skip
 
 # What the table of docs/hub.md says of a family beside what is compared; made by scripts/make_hub_table.py.
@@ -1142,6 +1174,9 @@ REMARKS = {
     "longer ones transformers takes the first block for each random one. The pooler that its classes do not use is not "
     "written",
     "marian": "one vocabulary for both languages (`vocab.json`, `source.spm`, `target.spm`)",
+    "deit": "also `DeiTForImageClassificationWithTeacher`: the mean of the scores of both classifiers",
+    "dinov2": "both feed-forward networks; pictures of any size; without `drop_path_rate`; the vector for hidden patches is "
+    "not written",
     "detr": "names of timm and of transformers",
     "whisper": "without a language in `generation_config.json`, outputs begin as English ones: `--language` names another",
     "xlm-roberta": "also the encoders of BGE-M3 and multilingual E5",

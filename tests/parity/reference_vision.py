@@ -12,7 +12,9 @@ from PIL import Image, ImageOps
 from reference import linear, normal_, plain, write_case
 from safetensors.torch import save_file
 from torch import nn
-from transformers import ViTConfig
+from transformers import Dinov2Config, DeiTConfig, ViTConfig
+from transformers.models.deit.modeling_deit import DeiTForImageClassification, DeiTForImageClassificationWithTeacher
+from transformers.models.dinov2.modeling_dinov2 import Dinov2ForImageClassification
 from transformers.models.vit.modeling_vit import ViTForImageClassification, ViTModel
 
 # The shape of small_vit() in vision_parity_test.cpp.
@@ -25,29 +27,56 @@ def shaped(parameter, *shape):
     return (lambda p: p.reshape(shape), parameter)
 
 
-def vit_parameters(vit):
-    table = vit.embeddings
+def picture_parameters(body):
+    """What stands before and after the layers."""
+    table = body.embeddings
     convolution = table.patch_embeddings.projection
-    entries = {
+    return {
         "embedder.class_token": shaped(table.cls_token, 1, D),
         "embedder.positions": shaped(table.position_embeddings, -1, D),
         "embedder.projection.weight": shaped(convolution.weight, D, -1),
         "embedder.projection.bias": plain(convolution.bias),
-    }
+    } | linear("encoder.final_norm", body.layernorm)
+
+
+def attention_parameters(at, attention):
+    names = {"q": attention.q_proj, "k": attention.k_proj, "v": attention.v_proj, "out": attention.o_proj}
+    entries = {}
+    for name, module in names.items():
+        entries |= linear(f"{at}.self_attention.{name}", module)
+    return entries
+
+
+def vit_parameters(vit):
+    entries = picture_parameters(vit)
     for i, layer in enumerate(vit.layers):
-        at, attention = f"encoder.layers.{i}", layer.attention
+        at = f"encoder.layers.{i}"
+        entries |= attention_parameters(at, layer.attention)
         for name, module in {
-            "self_attention.q": attention.q_proj,
-            "self_attention.k": attention.k_proj,
-            "self_attention.v": attention.v_proj,
-            "self_attention.out": attention.o_proj,
             "feed_forward.up": layer.mlp.fc1,
             "feed_forward.down": layer.mlp.fc2,
             "residual.self_attention_norm": layer.layernorm_before,
             "residual.feed_forward_norm": layer.layernorm_after,
         }.items():
             entries |= linear(f"{at}.{name}", module)
-    return entries | linear("encoder.final_norm", vit.layernorm)
+    return entries
+
+
+def dinov2_parameters(dinov2):
+    entries = picture_parameters(dinov2)
+    for i, layer in enumerate(dinov2.encoder.layer):
+        at = f"encoder.layers.{i}"
+        entries |= attention_parameters(at, layer.attention)
+        for name, module in {
+            "feed_forward.up": layer.mlp.fc1,
+            "feed_forward.down": layer.mlp.fc2,
+            "residual.self_attention_norm": layer.norm1,
+            "residual.feed_forward_norm": layer.norm2,
+        }.items():
+            entries |= linear(f"{at}.{name}", module)
+        entries[f"{at}.residual.self_attention_scale"] = plain(layer.layer_scale1.lambda1)
+        entries[f"{at}.residual.feed_forward_scale"] = plain(layer.layer_scale2.lambda1)
+    return entries
 
 
 def vit(out):
@@ -99,6 +128,54 @@ class Mixer(nn.Module):
             x = x + self.of_tokens[i](self.norms[2 * i](x).transpose(1, 2)).transpose(1, 2)
             x = x + self.of_channels[i](self.norms[2 * i + 1](x))
         return self.classifier(self.norms[-1](x).mean(1))
+
+
+SIZES = (("", IMAGE, IMAGE), ("_larger", 20, 24), ("_smaller", 8, 4))
+
+
+def picture_case(out, name, model, height, width, parameters, **options):
+    images, targets = torch.randn(B, CHANNELS, height, width), torch.randint(0, CLASSES, (B,))
+    logits = model(pixel_values=images, **options).logits
+    loss = torch.nn.functional.cross_entropy(logits, targets)
+    write_case(
+        out, name, inputs={"images": images, "targets": targets}, outputs={"logits": logits, "loss": loss}, loss=loss,
+        parameters=parameters,
+    )  # fmt: skip
+
+
+def deit(out):
+    config = DeiTConfig(
+        hidden_size=D, num_hidden_layers=LAYERS, num_attention_heads=HEADS, intermediate_size=WIDTH,
+        image_size=IMAGE, patch_size=PATCH, num_channels=CHANNELS, num_labels=CLASSES, hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0, attn_implementation="eager",
+    )  # fmt: skip
+    for name, model_class in (
+        ("deit", DeiTForImageClassification),
+        ("deit_teacher", DeiTForImageClassificationWithTeacher),
+    ):
+        for size, height, width in SIZES:
+            model = normal_(model_class(config))
+            table = model.deit.embeddings
+            parameters = vit_parameters(model.deit)
+            parameters["embedder.distillation_token"] = shaped(table.distillation_token, 1, D)
+            if name == "deit":
+                parameters |= linear("head.classifier", model.classifier)
+            else:
+                parameters |= linear("head.classifier", model.cls_classifier)
+                parameters |= linear("head.distillation_classifier", model.distillation_classifier)
+            picture_case(out, name + size, model, height, width, parameters, interpolate_pos_encoding=True)
+
+
+def dinov2(out):
+    config = Dinov2Config(
+        hidden_size=D, num_hidden_layers=LAYERS, num_attention_heads=HEADS, mlp_ratio=2, image_size=IMAGE,
+        patch_size=PATCH, num_channels=CHANNELS, num_labels=CLASSES, hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0, use_mask_token=False, layer_norm_eps=1e-12, attn_implementation="eager",
+    )  # fmt: skip
+    for size, height, width in SIZES:
+        model = normal_(Dinov2ForImageClassification(config))
+        parameters = dinov2_parameters(model.dinov2) | linear("head.classifier", model.classifier)
+        picture_case(out, "dinov2" + size, model, height, width, parameters)
 
 
 def mixer(out):
@@ -273,4 +350,4 @@ def processors(out):
     save_file(tensors, out / "processors.safetensors")
 
 
-CASES = [vit, mixer, image_files, resized, processors]
+CASES = [vit, mixer, image_files, resized, processors, deit, dinov2]

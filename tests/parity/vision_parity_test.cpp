@@ -65,6 +65,25 @@ TEST_F(VisionParity, VitAtThreeSizesOfImages) {
   for (const char* const name : {"vit", "vit_larger", "vit_smaller"}) check(name, small_vit());
 }
 
+TEST_F(VisionParity, DeitAtThreeSizesOfImages) {
+  auto config = small_vit();
+  for (const auto& [pooling, name] : {std::pair(ImagePooling::class_token, "deit"),
+                                      {ImagePooling::class_and_distillation, "deit_teacher"}}) {
+    config.architecture = Selection(
+        "vit", VitConfig{.patch_size = 4, .image_size = 12, .pooling = pooling, .distillation_token = true});
+    for (const char* const size : {"", "_larger", "_smaller"}) check(std::string(name) + size, config);
+  }
+}
+
+TEST_F(VisionParity, Dinov2AtThreeSizesOfImages) {
+  auto config = small_vit();
+  config.architecture =
+      Selection("vit", VitConfig{.patch_size = 4, .image_size = 12, .pooling = ImagePooling::class_and_mean});
+  config.d_ff = 2 * config.d_model;
+  config.layer_scale = 1;
+  for (const char* const size : {"", "_larger", "_smaller"}) check(std::string("dinov2") + size, config);
+}
+
 TEST_F(VisionParity, VitWithoutAHead) {
   const auto model = initialized_model(
       small_vit(), {.head = HeadKind::none, .image = {.channels = 3, .height = 12, .width = 12}});
