@@ -25,7 +25,7 @@ if [[ " ${names[*]} " == *" protein-pretraining "* ]]; then
   [[ -f runs/residues/model.safetensors ]] || build/release/zoo train configs/proteins/residues.yaml
 fi
 [[ " ${names[*]} " != *" folding "* ]] || scripts/get_data.sh structures
-[[ " ${names[*]} " != *" induction "* ]] || scripts/get_data.sh copy
+[[ " ${names[*]} " != *" induction-heads "* ]] || scripts/get_data.sh copy
 for name in listops associative-recall; do
   [[ " ${names[*]} " != *" $name "* ]] || scripts/get_data.sh "$name"
 done
