@@ -24,9 +24,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Slices = std::vector<SliceValues>;
 
-constexpr size_t kMostBytes = 20'000;  // of a text
+constexpr size_t kMostBytes = 20'000;          // of a text
 constexpr int64_t kMostTokensOfSlices = 2048;  // which are read in one pass
-constexpr double kMargin = 0.01;       // up to which two models are the same, as a share of the bits
+constexpr double kMargin = 0.01;               // up to which two models are the same, as a share of the bits
 
 /// Bits and bytes of each part of a text, in each slice.
 struct SlicedText {
