@@ -169,7 +169,12 @@ TEST_F(Choices, QuestionsOfAnArticleCountAsOne) {
   EXPECT_EQ(versus["n"], 4);
   EXPECT_THAT(results["command"], HasSubstr("--documents article"));
   EXPECT_THAT(read_file(*dir_ / "articles/report.md"), HasSubstr("4 documents"));
-  expect_error("compare one other --choices articles.jsonl --documents chapter --out none", "chapter");
+  // Notes about the trainings come first.
+  const auto none =
+      zoo("compare one other --choices articles.jsonl --documents chapter --out none --device cpu");
+  EXPECT_EQ(none.code, 2);
+  EXPECT_THAT(none.err,
+              HasSubstr("articles.jsonl: no column \"chapter\"; there are: answer, article, choices"));
   expect_error("compare one other --documents article --out none", "--data or --choices");
 }
 
