@@ -25,8 +25,11 @@ TEST_P(TrainingOnAGpu, EveryTaskLearnsAsOnTheProcessor) {
        {"language_modeling", "masked_language_modeling", "text_to_text", "text_classification",
         "token_classification", "image_classification", "object_detection", "speech_recognition"}) {
     SCOPED_TRACE(task);
-    // Detection matches boxes with objects, and normalises over few pixels: both jump.
-    expect_same_training(task, {}, task, task == "object_detection" ? 1e-2 : 2e-3);
+    // The first steps of Adam have nearly the signs of the gradients, and the sign of nearly nothing is
+    // anything. Detection shows it: other weights match boxes with other objects, so that the loss jumps.
+    const std::vector<std::string> proportional = {"training.optimizer.type=sgd"};
+    expect_same_training(task, task == "object_detection" ? proportional : std::vector<std::string>{}, task,
+                         2e-3);
   }
 }
 
