@@ -64,16 +64,14 @@ struct NamedPart {
 
 NamedPart named_part(const std::string& text) {
   const auto key = text.substr(0, text.find('='));
-  const auto names = config_names(ProbedPart());
-  const auto found = std::ranges::find(names, key);
-  if (found == names.end() || key.size() == text.size()) {
+  const auto part = enumerator_named<ProbedPart>(key);
+  if (!part || key.size() == text.size()) {
     throw UsageError(fmt::format("'{}' is not a part: write KEY=TYPE with one of the keys {}", text,
-                                 fmt::join(names, ", ")));
+                                 fmt::join(config_names(ProbedPart{}), ", ")));
   }
   PartKeys keys;
   ConfigFile::parse_made("", "zoo probe", {text}).read(keys);
-  const auto part = static_cast<ProbedPart>(found - names.begin());
-  return {.part = part, .selection = keys.selections.at(static_cast<size_t>(part))};
+  return {.part = *part, .selection = keys.selections.at(static_cast<size_t>(*part))};
 }
 
 /// The trainings that --task names: a configuration, or each task of a comparison file with its first

@@ -21,6 +21,7 @@
 #include "checkpoints/stored_model.h"
 #include "io/safetensors.h"
 #include "models/families/families.h"
+#include "models/heads.h"
 #include "models/lora.h"
 #include "tokenizers/tokenizer.h"
 
@@ -118,10 +119,6 @@ std::optional<std::filesystem::path> source_dir(const Experiment& experiment) {
     std::error_code ignored;
     return std::filesystem::exists(path, ignored);
   });
-}
-
-bool is_classifier(std::string_view parameter) {
-  return parameter.starts_with("head.classifier.") || parameter.starts_with("head.distillation_classifier.");
 }
 
 /// Why the last layer of a classifier is new: "4 classes there, 2 here". Empty if that run has no classes.
@@ -264,7 +261,7 @@ std::string load_initial_weights(const InitialModel& source, const Task& task, M
     const auto& name = item.key();
     if (is_adapter_parameter(name)) continue;  // its first value changes nothing
     const auto origin = origin_of(name, inner, source);
-    if (!origin || (is_classifier(name) && !same_classes)) {
+    if (!origin || (is_of_classifier(name) && !same_classes)) {
       fresh.push_back(name);
       continue;
     }
@@ -302,7 +299,7 @@ std::string load_initial_weights(const InitialModel& source, const Task& task, M
   auto text =
       fmt::format("starts from {}: {} of {} tensors", path, found.size(), found.size() + fresh.size());
   if (!fresh.empty()) text += fmt::format("; new: {}", modules_of(fresh));
-  const bool new_classes = std::ranges::any_of(fresh, is_classifier);
+  const bool new_classes = std::ranges::any_of(fresh, is_of_classifier);
   if (const auto why = difference_of(vocabulary_of(source).labels, task.vocabulary().labels);
       new_classes && !why.empty())
     text += fmt::format(" ({})", why);

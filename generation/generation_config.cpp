@@ -164,16 +164,14 @@ void describe(ConfigVisitor& v, GenerationConfig& c) {
       {}, {.value = "IDS", .request = kNowhere, .transformers = kNowhere});
   v.field("source_language", c.source_language,
           "Translators between many languages: the one of the texts that are read, as a code such as "
-          "deu_Latn (NLLB), "
-          "de_DE (mBART) or de (M2M100); default: as the tokenizer's files say.",
+          "deu_Latn (NLLB), de_DE (mBART) or de (M2M100); default: as the tokenizer's files say.",
           {}, {.value = "CODE", .transformers = kNowhere});
   v.field("target_language", c.target_language,
           "The same for the one that they write; default: as generation_config.json says.", {},
           {.value = "CODE", .transformers = kNowhere});
   v.field("max_initial_timestamp", c.max_initial_timestamp,
           "Models that write times, such as Whisper: the number of the latest time with which an output may "
-          "begin; "
-          "default: any.",
+          "begin; default: any.",
           Limits::at_least(0),
           {.flag = kNowhere, .request = kNowhere, .transformers = "max_initial_timestamp_index"});
   v.field("forced_first_token", c.forced_first_token,

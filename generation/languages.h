@@ -8,12 +8,11 @@
 
 namespace zoo {
 
-/// The token of a language by its code, as the vocabulary writes it: "deu_Latn" (NLLB), "de_DE" (mBART), "de"
-/// of
-/// __de__ (M2M100). Throws UsageError if there is none.
+/// The token of a language. `code` is what the vocabulary writes: "deu_Latn" (NLLB), "de_DE" (mBART), or "de"
+/// for __de__ (M2M100). Throws UsageError if there is none.
 int64_t language_token(const Tokenizer& tokenizer, const std::string& code);
 
-/// Whether a token is that of a language.
+/// Whether a token names a language.
 bool is_language(const Tokenizer& tokenizer, int64_t id);
 
 /// What stands around a text in this language: the vocabulary's frame with another language. Throws

@@ -123,6 +123,10 @@ void ModelHeadImpl::pretty_print(std::ostream& stream) const {
                 .add("dropout", classifier ? config_.dropout : 0.0);
 }
 
+bool is_of_classifier(std::string_view parameter) {
+  return parameter.starts_with("head.classifier.") || parameter.starts_with("head.distillation_classifier.");
+}
+
 void count_head(CostAccount& account, const ModelConfig& config, const ModelPurpose& purpose, Pooling pooling,
                 double n_targets, ClassifierInput input) {
   const int64_t d_model = config.d_model;
@@ -158,6 +162,11 @@ void count_head(CostAccount& account, const ModelConfig& config, const ModelPurp
 torch::Tensor select_positions(const torch::Tensor& hidden, const torch::Tensor& positions) {
   const auto rows = hidden.reshape({-1, hidden.size(-1)});
   return positions.defined() ? rows.index_select(0, positions) : rows;
+}
+
+torch::Tensor last_of_rows(const torch::Tensor& hidden, const torch::Tensor& lengths) {
+  if (!lengths.defined()) return hidden.select(1, hidden.size(1) - 1);
+  return hidden.index({torch::arange(hidden.size(0), lengths.options()), lengths - 1});
 }
 
 }  // namespace zoo

@@ -3,6 +3,8 @@
 // transform, the pooler). `project` turns features into scores with one matrix product; a loss may project
 // features in chunks.
 
+#include <string_view>
+
 #include "layers/weights/embedding.h"
 #include "layers/weights/linear.h"
 #include "layers/weights/norm.h"
@@ -55,11 +57,17 @@ class ModelHeadImpl : public Cloneable<ModelHeadImpl> {
 };
 TORCH_MODULE(ModelHead);
 
+/// Whether a parameter of a model belongs to the last layer of a classifier (ModelHead::classifier).
+bool is_of_classifier(std::string_view parameter);
+
 /// Adds the cost of a head with path "head" for `n_targets` predictions.
 void count_head(CostAccount& account, const ModelConfig& config, const ModelPurpose& purpose, Pooling pooling,
                 double n_targets, ClassifierInput input = ClassifierInput::vector);
 
 /// The vectors of (B, T, D) at `positions`: (N, D). `positions` as in Batch; undefined = all.
 torch::Tensor select_positions(const torch::Tensor& hidden, const torch::Tensor& positions);
+
+/// The vector of (B, T, D) at each row's last token: (B, D). `lengths`: (B) int64; undefined = all T.
+torch::Tensor last_of_rows(const torch::Tensor& hidden, const torch::Tensor& lengths);
 
 }  // namespace zoo

@@ -61,6 +61,10 @@ bool can_be_compared(const ExampleValues& values, const ExampleValues& baseline)
 
 }  // namespace
 
+double SliceValues::weight() const { return std::accumulate(weights.begin(), weights.end(), 0.0); }
+
+double SliceValues::mean() const { return std::accumulate(values.begin(), values.end(), 0.0) / weight(); }
+
 std::vector<double> sums_by_document(const std::vector<double>& values,
                                      const std::vector<int64_t>& documents) {
   if (documents.empty()) return values;

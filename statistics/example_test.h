@@ -18,6 +18,9 @@ struct ExampleText {
 /// Values and weights of a part of each example.
 struct SliceValues {
   std::vector<double> values, weights;
+
+  double weight() const;  // Σ weights
+  double mean() const;    // Σ values / Σ weights
 };
 
 /// The values that a model reached, one for each example. A metric is the sum of the values over the sum of

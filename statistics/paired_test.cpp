@@ -135,4 +135,18 @@ Verdict verdict(const PairedTest& test, std::optional<double> p, std::optional<d
   return p_same && *p_same < kSignificance ? Verdict::same : Verdict::undecided;
 }
 
+std::vector<Judgement> judged(const std::vector<MarginTest>& tests, Correction correction, Better better) {
+  std::vector<std::optional<double>> p, p_same;
+  for (const auto& [test, margin] : tests) {
+    p.push_back(test.p);
+    p_same.push_back(equivalence_p(test, margin));
+  }
+  p = corrected_known(correction, p);
+  p_same = corrected_known(correction, p_same);
+  std::vector<Judgement> judgements;
+  for (size_t i = 0; i < tests.size(); ++i)
+    judgements.push_back({p[i], p_same[i], verdict(tests[i].test, p[i], p_same[i], better)});
+  return judgements;
+}
+
 }  // namespace zoo

@@ -87,4 +87,18 @@ constexpr auto config_names(Verdict) {
 /// significant counts even where it is smaller than the margin.
 Verdict verdict(const PairedTest& test, std::optional<double> p, std::optional<double> p_same, Better better);
 
+/// One of several tests, and the margin of its equivalence_p().
+struct MarginTest {
+  PairedTest test;
+  double margin = 0;
+};
+/// What a test says among others.
+struct Judgement {
+  std::optional<double> p_corrected = {}, p_same = {};  // both corrected
+  Verdict verdict = Verdict::untested;
+};
+/// Corrects the tests of differences for each other, and those of equivalences, which are two families. One
+/// judgement for each test.
+std::vector<Judgement> judged(const std::vector<MarginTest>& tests, Correction correction, Better better);
+
 }  // namespace zoo

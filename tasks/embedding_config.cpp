@@ -12,15 +12,14 @@ namespace zoo {
 namespace {
 
 std::vector<EmbeddingPooling> poolings_of(const std::vector<std::string>& names) {
-  constexpr auto known = config_names(EmbeddingPooling{});
   std::vector<EmbeddingPooling> poolings;
   for (const auto& name : names) {
-    const auto* const found = std::ranges::find(known, name);
-    if (found == known.end()) {
+    const auto pooling = enumerator_named<EmbeddingPooling>(name);
+    if (!pooling) {
       throw ConfigError(fmt::format("embedding.pooling: '{}' is not known; known are {}", excerpt(name),
-                                    fmt::join(known, ", ")));
+                                    fmt::join(config_names(EmbeddingPooling{}), ", ")));
     }
-    poolings.push_back(static_cast<EmbeddingPooling>(found - known.begin()));
+    poolings.push_back(*pooling);
   }
   return poolings;
 }

@@ -21,31 +21,19 @@ std::string times_of(const SpokenSegment& segment, char before_fraction) {
   return time_text(segment.begin, before_fraction) + " --> " + time_text(segment.end, before_fraction);
 }
 
-/// A subtitle ends with an empty line, so its text has none.
-std::string without_empty_lines(const std::string& text) {
-  std::string kept;
-  for (const char c : text) {
-    if (c == '\r' || (c == '\n' && (kept.empty() || kept.back() == '\n'))) continue;
-    kept += c;
-  }
-  while (kept.ends_with('\n')) kept.pop_back();
-  return kept;
-}
-
 }  // namespace
 
 std::string to_srt(const std::vector<SpokenSegment>& segments) {
   std::string text;
   for (size_t i = 0; i < segments.size(); ++i)
-    text += fmt::format("{}\n{}\n{}\n\n", i + 1, times_of(segments[i], ','),
-                        without_empty_lines(segments[i].text));
+    text += fmt::format("{}\n{}\n{}\n\n", i + 1, times_of(segments[i], ','), segments[i].text);
   return text;
 }
 
 std::string to_vtt(const std::vector<SpokenSegment>& segments) {
   std::string text = "WEBVTT\n\n";
   for (const auto& segment : segments)
-    text += fmt::format("{}\n{}\n\n", times_of(segment, '.'), without_empty_lines(segment.text));
+    text += fmt::format("{}\n{}\n\n", times_of(segment, '.'), segment.text);
   return text;
 }
 

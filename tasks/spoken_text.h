@@ -12,7 +12,7 @@ namespace zoo {
 /// A part of a recording and what is said in it.
 struct SpokenSegment {
   double begin = 0, end = 0;  // in seconds
-  std::string text;
+  std::string text;           // one line: an empty one would end a subtitle
 };
 
 /// What is said in a recording.

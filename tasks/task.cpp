@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "models/families/families.h"
+#include "models/heads.h"
 #include "models/lora.h"
 #include "tasks/evaluation.h"
 #include "tasks/examples.h"
@@ -180,8 +181,7 @@ void start_at_mean(const Task& task, Model& model) {
   if (!mean.defined()) return;
   const torch::NoGradGuard no_gradients;
   for (auto& item : model.named_parameters()) {
-    const bool is_bias =
-        item.key() == "head.classifier.bias" || item.key() == "head.distillation_classifier.bias";
+    const bool is_bias = is_of_classifier(item.key()) && item.key().ends_with(".bias");
     if (is_bias && item.value().sizes() == mean.sizes()) item.value().copy_(mean);
   }
 }

@@ -86,7 +86,7 @@ torch::Tensor logits_of_pass(Model& model, const Activations& clean, const Batch
       .to(torch::kCPU, torch::kDouble);
 }
 
-/// Of the patches from `first` on those that share a pass.
+/// The next patches, from `first` on, as many as share a pass.
 std::span<const Patch> next_patches(const std::vector<Patch>& patches, size_t first, const Batch& batch) {
   const auto most = static_cast<size_t>(rows_at_once(batch, kVectorsAtOnce));
   return std::span(patches).subspan(first, std::min(most, patches.size() - first));

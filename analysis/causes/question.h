@@ -26,7 +26,7 @@ struct Question {
   std::vector<int64_t> targets = {};
   /// The place that people ask about first: the last one, or the first masked token.
   int64_t place = 0;
-  /// Of a picture: the part of it that the batch's image shows, in its pixels.
+  /// The part of a picture that the model sees, in pixels of the picture. Texts have none.
   std::optional<Box> shown = {};
   /// The name of an output.
   std::function<std::string(int64_t)> label = {};

@@ -43,6 +43,14 @@ void apply(const ComparisonArguments& arguments, ComparisonSettings& settings) {
   if (arguments.no_speed) settings.speed_seconds = 0, settings.scaling = false;
 }
 
+/// Throws UsageError if options name data that a comparison file has, or a column of no data.
+void check_given_data(const GivenData& data, bool is_file) {
+  if (data.is_empty() && !data.document_column.empty())
+    throw UsageError("--documents names a column of the files of --data or --choices: give one of them");
+  if (is_file && !data.is_empty())
+    throw UsageError("--data, --choices: a comparison file names its data: write data.valid in it");
+}
+
 }  // namespace
 
 void add_comparison_options(CLI::App& command, ComparisonArguments& arguments) {
@@ -136,10 +144,7 @@ ComparisonArguments read_command(const std::string& command) {
 Comparison read_comparison(const ComparisonArguments& arguments) {
   const auto targets = found_targets(arguments);
   const bool is_file = targets.size() == 1 && is_comparison_file(targets.front());
-  if (arguments.data.is_empty() && !arguments.data.document_column.empty())
-    throw UsageError("--documents names a column of the files of --data or --choices: give one of them");
-  if (is_file && !arguments.data.is_empty())
-    throw UsageError("--data, --choices: a comparison file names its data: write data.valid in it");
+  check_given_data(arguments.data, is_file);
   auto comparison = is_file ? load_comparison(targets.front(), arguments.overrides)
                             : comparison_of(targets, arguments.overrides, arguments.data);
   check_something_is_trained(comparison, arguments);
@@ -150,8 +155,7 @@ Comparison read_comparison(const ComparisonArguments& arguments) {
 std::optional<TaskComparison> read_task_comparison(const ComparisonArguments& arguments) {
   const auto targets = found_targets(arguments);
   if (targets.size() != 1 || !is_task_comparison_file(targets.front())) return std::nullopt;
-  if (!arguments.data.is_empty())
-    throw UsageError("--data: a comparison file names its data: write data.valid in it");
+  check_given_data(arguments.data, true);
   auto comparison = load_task_comparison(targets.front(), arguments.overrides);
   apply(arguments, comparison.settings);
   for (auto& task : comparison.tasks) apply(arguments, task.comparison.settings);

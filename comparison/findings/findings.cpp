@@ -231,7 +231,7 @@ std::string best_finding(const Runs& runs, const Metric& metric) {
 
 bool failed(const RunResults& run) { return !run.metric; }
 
-/// What the verdicts are about: "600 examples"; nothing where they are about seeds.
+/// The examples or documents of the tests, such as "600 examples". Nothing if the tests are over seeds.
 std::optional<std::string> tested_examples(const Runs& runs) {
   for (const auto& run : runs)
     if (run.versus_baseline && run.versus_baseline->over != TestedOver::seeds)

@@ -10,19 +10,14 @@
 namespace zoo {
 namespace {
 
-double sum_of(const std::vector<double>& values) {
-  return std::accumulate(values.begin(), values.end(), 0.0);
-}
-
 /// The slices of a run without a comparison.
 std::vector<SliceResult> own_slices(const ExampleValues& examples) {
   std::vector<SliceResult> results;
-  const double all = sum_of(examples.weights);
+  const double all = std::accumulate(examples.weights.begin(), examples.weights.end(), 0.0);
   for (size_t i = 0; i < examples.slices.size(); ++i) {
-    const double bytes = sum_of(examples.slices[i].weights);
-    if (bytes > 0 && all > 0)
-      results.push_back(
-          {.slice = i, .share = bytes / all, .value = sum_of(examples.slices[i].values) / bytes});
+    const auto& slice = examples.slices[i];
+    const double bytes = slice.weight();
+    if (bytes > 0 && all > 0) results.push_back({.slice = i, .share = bytes / all, .value = slice.mean()});
   }
   return results;
 }
@@ -54,7 +49,7 @@ void compare_slices(std::vector<RunResults>& runs, const Metric& metric, double 
   for (auto& run : runs)
     if (run.examples) run.slices = own_slices(*run.examples);
   std::vector<SliceResult*> tested;
-  std::vector<std::optional<double>> p, p_same;
+  std::vector<MarginTest> tests;
   for (auto& run : runs) {
     const auto baseline =
         run.baseline ? std::ranges::find(runs, *run.baseline, &RunResults::name) : runs.end();
@@ -63,16 +58,14 @@ void compare_slices(std::vector<RunResults>& runs, const Metric& metric, double 
     for (auto& result : run.slices) {
       if (!result.test) continue;
       tested.push_back(&result);
-      p.push_back(result.test->p);
-      p_same.push_back(equivalence_p(*result.test, result.margin));
+      tests.push_back({*result.test, result.margin});
     }
   }
-  p = corrected_known(correction, p);
-  p_same = corrected_known(correction, p_same);
+  const auto judgements = judged(tests, correction, metric.better);
   for (size_t i = 0; i < tested.size(); ++i) {
-    tested[i]->p_corrected = p[i];
-    tested[i]->p_same = p_same[i];
-    tested[i]->verdict = verdict(*tested[i]->test, p[i], p_same[i], metric.better);
+    tested[i]->p_corrected = judgements[i].p_corrected;
+    tested[i]->p_same = judgements[i].p_same;
+    tested[i]->verdict = judgements[i].verdict;
   }
 }
 

@@ -319,11 +319,10 @@ Budget parse_budget(std::string_view text) {
   };
   const size_t equals = text.find('=');
   if (equals == text.npos) fail();
-  constexpr auto names = config_names(BudgetKind{});
-  const auto kind = std::find(names.begin(), names.end(), text.substr(0, equals));
-  if (kind == names.end()) fail();
+  const auto kind = enumerator_named<BudgetKind>(text.substr(0, equals));
+  if (!kind) fail();
   const auto number = text.substr(equals + 1);
-  Budget budget{.kind = static_cast<BudgetKind>(kind - names.begin())};
+  Budget budget{.kind = *kind};
   const char* const end = number.data() + number.size();
   const auto result = std::from_chars(number.data(), end, budget.amount);
   if (result.ec != std::errc() || result.ptr != end || !(budget.amount > 0) || !std::isfinite(budget.amount))

@@ -14,8 +14,8 @@ namespace zoo {
 struct TimestampOptions {
   int64_t first = 0;                 // id of 0 seconds; all later ids are times, too
   std::optional<int64_t> none = {};  // id of the token that says that no times are written
-  std::optional<int64_t> most_at_beginning =
-      {};  // the number of the latest time that an output may begin with
+  /// The number of the latest time that an output may begin with.
+  std::optional<int64_t> most_at_beginning = {};
 };
 void describe(ConfigVisitor& v, TimestampOptions& c);
 

@@ -162,13 +162,12 @@ TensorRules body_rules(const Experiment& experiment, const std::string& body) {
 TensorRules bert_rules(const Experiment& experiment) {
   auto rules = body_rules(experiment, "bert.");
   if (fills_masks(experiment)) {
-    rules.module("head.transform", "cls.predictions.transform.dense");
-    rules.module("head.norm", "cls.predictions.transform.LayerNorm");
-    rules.tensor("head.output.bias", "cls.predictions.bias");
-    rules.tensor("head.output.weight", "cls.predictions.decoder.weight");
-    rules.copy("cls.predictions.decoder.bias", "cls.predictions.bias");
-    if (experiment.model.tie_embeddings)
-      rules.tied("cls.predictions.decoder.weight", "bert.embeddings.word_embeddings.weight");
+    add_masked_head(experiment,
+                    {.transform = "cls.predictions.transform.dense",
+                     .norm = "cls.predictions.transform.LayerNorm",
+                     .output = "cls.predictions.",
+                     .table = "bert.embeddings.word_embeddings"},
+                    rules);
     // Parts of the pre-training that masked language modelling does not use.
     rules.ignore("cls.seq_relationship.*").ignore("bert.pooler.*");
   } else if (labels_tokens(experiment)) {
@@ -197,13 +196,12 @@ TensorRules big_bird_rules(const Experiment& experiment) {
 
 void add_roberta_head(const Experiment& experiment, const std::string& body, TensorRules& rules) {
   if (fills_masks(experiment)) {
-    rules.module("head.transform", "lm_head.dense");
-    rules.module("head.norm", "lm_head.layer_norm");
-    rules.tensor("head.output.bias", "lm_head.bias");
-    rules.tensor("head.output.weight", "lm_head.decoder.weight");
-    rules.copy("lm_head.decoder.bias", "lm_head.bias");
-    if (experiment.model.tie_embeddings)
-      rules.tied("lm_head.decoder.weight", body + "embeddings.word_embeddings.weight");
+    add_masked_head(experiment,
+                    {.transform = "lm_head.dense",
+                     .norm = "lm_head.layer_norm",
+                     .output = "lm_head.",
+                     .table = body + "embeddings.word_embeddings"},
+                    rules);
     rules.ignore(body + "pooler.*");
   } else if (labels_tokens(experiment)) {
     rules.module("head.classifier", "classifier");

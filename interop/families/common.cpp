@@ -357,6 +357,16 @@ void add_decoder_heads(const Experiment& experiment, const std::string& output, 
   if (experiment.model.output_bias) rules.ignore(output + ".bias");
 }
 
+void add_masked_head(const Experiment& experiment, const MaskedHeadNames& names, TensorRules& rules) {
+  const auto& output = names.output;
+  rules.module("head.transform", names.transform);
+  rules.module("head.norm", names.norm);
+  rules.tensor("head.output.bias", output + "bias");
+  rules.tensor("head.output.weight", output + "decoder.weight");
+  rules.copy(output + "decoder.bias", output + "bias");
+  if (experiment.model.tie_embeddings) rules.tied(output + "decoder.weight", names.table + ".weight");
+}
+
 void add_stacked_gate(const std::string& ours, const std::string& theirs, TensorRules& rules) {
   rules.module(ours + "gate_up", theirs);
   rules.modules({ours + "gate", ours + "up"}, {theirs});

@@ -81,6 +81,13 @@ void add_stacked_attention(const ModelConfig& model, const std::string& ours, co
 /// The output and the classifier "score" of a decoder. `table`: the module of its tokens' vectors.
 void add_decoder_heads(const Experiment& experiment, const std::string& output, const std::string& table,
                        TensorRules& rules);
+/// The names of a head for hidden tokens.
+struct MaskedHeadNames {
+  std::string transform, norm;  // modules
+  std::string output;           // before "bias" and the module "decoder", which has the bias once more
+  std::string table;            // the module of the tokens' vectors
+};
+void add_masked_head(const Experiment& experiment, const MaskedHeadNames& names, TensorRules& rules);
 /// Gate and up projections that are one module there, two or one here.
 void add_stacked_gate(const std::string& ours, const std::string& theirs, TensorRules& rules);
 

@@ -65,10 +65,8 @@ std::vector<ForeignRows> grouped_rows(const TensorRule& rule, const TensorShapes
   const auto part = their_parts(rule, ours).front();
   const auto& [n_groups, sections, n_matrices] = rule.groups;
   if (n_matrices > 0)
-    throw UsageError(
-        fmt::format("'{}' is a stack of matrices, for which adapters of PEFT have no form: adapt "
-                    "other maps",
-                    part.name));
+    throw UsageError(fmt::format(
+        "'{}' is a stack of matrices, for which adapters of PEFT have no form: adapt other maps", part.name));
   const int64_t group = part.shape.front() / n_groups;  // rows of a group there
   std::vector<ForeignRows> result;
   int64_t section_begin = 0, place = 0;  // of the section: its first row here, and its first row in a group

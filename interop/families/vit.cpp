@@ -74,7 +74,7 @@ void read_dinov2(ForeignConfig& from, Experiment& to) {
   const auto activation = read_activation(from, "hidden_act", "gelu");
   model.activation = is_gated ? Activation::swiglu : activation;
   model.d_ff = dinov2_width(model.d_model, from.number("mlp_ratio", 4), is_gated);
-  // The vector of a picture is that of the class token.
+  // A model of features returns the vector of the class token, without a pooler.
   if (to.task.type == "image_features") model.pooler = false;
   // There the same probability in every layer, here one that grows.
   from.require("drop_path_rate", 0);
@@ -132,12 +132,11 @@ TensorRules picture_rules(const Experiment& experiment, const std::string& body)
   const auto& vit = model.architecture.as<VitConfig>();
   const int64_t size = vit.image_size.value_or(experiment.data.images.size);
   const int64_t channels = vit.n_channels.value_or(experiment.data.images.channels);
-  const bool has_class_token = vit.pooling != ImagePooling::mean;
   const int64_t side = size / vit.patch_size;
-  const int64_t n_tokens = side * side + (has_class_token ? 1 : 0) + (vit.distillation_token ? 1 : 0);
+  const int64_t n_tokens = side * side + vit.n_before();
   TensorRules rules;
   rules.prefix(body).layers(model.n_layers);
-  if (has_class_token)
+  if (vit.has_class_token())
     rules.tensor("embedder.class_token", body + "embeddings.cls_token", Move::reshaped,
                  {1, 1, model.d_model});
   if (vit.distillation_token)

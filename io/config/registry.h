@@ -9,7 +9,6 @@
 // On its first use, a registry receives the types of the library. Programs add() types before the first
 // configuration is read. After that, registries do not change.
 
-#include <algorithm>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -72,11 +71,7 @@ struct KindSelection : Selection {
   KindSelection(Kind library_kind) : Selection(std::string(name_of(library_kind))) {}
   KindSelection(Selection selection) : Selection(std::move(selection)) {}
   /// Nothing: an added type.
-  std::optional<Kind> kind() const {
-    const auto names = config_names(Kind());
-    const auto found = std::find(names.begin(), names.end(), type);
-    return found == names.end() ? std::nullopt : std::optional(static_cast<Kind>(found - names.begin()));
-  }
+  std::optional<Kind> kind() const { return enumerator_named<Kind>(type); }
   bool operator==(Kind other) const { return type == name_of(other); }
 };
 

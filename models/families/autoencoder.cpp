@@ -47,13 +47,9 @@ class AutoencoderModel final : public Cloneable<AutoencoderModel, FamilyModel> {
   torch::Tensor hidden_states(const Batch& batch) override {
     const auto embedded = embedder_->forward(batch);
     const auto read = reader_({.x = embedded.vectors, .mask = Mask::causal()});
-    const int64_t length = read.size(1);
-    const auto last =
-        embedded.lengths.defined()
-            ? read.gather(
-                  1, (embedded.lengths.to(read.device()) - 1).view({-1, 1, 1}).expand({-1, 1, read.size(2)}))
-            : read.narrow(1, length - 1, 1);
-    const auto places = positions_->forward(PositionRange(0, length), read.device()).to(read.scalar_type());
+    const auto last = last_of_rows(read, embedded.lengths).unsqueeze(1);  // (B, 1, D)
+    const auto places =
+        positions_->forward(PositionRange(0, read.size(1)), read.device()).to(read.scalar_type());
     auto x = last + places;
     for (size_t i = 0; i < maps_->size(); ++i)
       x = torch::gelu(maps_->at<LinearImpl>(i).forward(norms_->at<NormImpl>(i).forward(x)));

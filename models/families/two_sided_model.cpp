@@ -25,12 +25,6 @@ Batch with_decoder(const Batch& batch, int64_t start_token) {
   return both;
 }
 
-/// (B, D): the vector of each row's last token, which is eos.
-torch::Tensor last_of_rows(const torch::Tensor& hidden, const torch::Tensor& lengths) {
-  if (!lengths.defined()) return hidden.select(1, hidden.size(1) - 1);
-  return hidden.index({torch::arange(hidden.size(0), lengths.options()), lengths - 1});
-}
-
 }  // namespace
 
 TwoSidedModel::TwoSidedModel(const ModelConfig& config, const ModelPurpose& purpose)
@@ -65,6 +59,7 @@ torch::Tensor TwoSidedModel::features(const Batch& batch) {
   const auto whole = with_decoder(batch, purpose_.start_token);
   const auto hidden = decode(whole, nullptr);
   const bool once = predicts_once(purpose_.head) && !batch.positions.defined();
+  // The last token is eos.
   return head_->prepare(once ? last_of_rows(hidden, whole.decoder.lengths)
                              : select_positions(hidden, batch.positions));
 }

@@ -18,12 +18,7 @@ namespace {
 
 const VitConfig& vit_config(const ModelConfig& config) { return config.architecture.as<VitConfig>(); }
 
-bool has_class_token(const VitConfig& vit) { return vit.pooling != ImagePooling::mean; }
-int64_t n_before(const VitConfig& vit) {
-  return (has_class_token(vit) ? 1 : 0) + (vit.distillation_token ? 1 : 0);
-}
-
-/// What the classifier of such a model reads. Without a head there is one vector.
+/// The vectors that the classifier reads. A model without a head returns one vector.
 ClassifierInput classifier_input(const VitConfig& vit, const ModelPurpose& purpose) {
   if (purpose.head == HeadKind::none) return ClassifierInput::vector;
   switch (vit.pooling) {
@@ -53,7 +48,7 @@ PatchEmbedderOptions embedder_options(const ModelConfig& config, const ModelPurp
       .stem(vit.stem)
       .stem_blocks(vit.stem_blocks)
       .stem_norm(vit.stem_norm)
-      .class_token(has_class_token(vit))
+      .class_token(vit.has_class_token())
       .distillation_token(vit.distillation_token)
       .dropout(config.dropout);
 }
@@ -69,7 +64,7 @@ void validate_vit(const ModelConfig& config, const Complain& complain) {
                          position.type));
   }
   const auto& vit = vit_config(config);
-  if (vit.distillation_token && !has_class_token(vit))
+  if (vit.distillation_token && !vit.has_class_token())
     complain("architecture", "has a distillation_token without a class token: pooling must not be mean");
   if (vit.pooling == ImagePooling::class_and_distillation && !vit.distillation_token)
     complain("architecture", "has `pooling: class_and_distillation` without `distillation_token: true`");
@@ -154,7 +149,7 @@ class VitModel final : public Cloneable<VitModel, EncodingModel> {
     const auto& vit = vit_config(config_);
     return PatchGrid{.rows = images.size(2) / vit.patch_size,
                      .columns = images.size(3) / vit.patch_size,
-                     .n_before = n_before(vit),
+                     .n_before = vit.n_before(),
                      .patch_size = vit.patch_size};
   }
 
@@ -162,13 +157,13 @@ class VitModel final : public Cloneable<VitModel, EncodingModel> {
   /// (B, T, D) → (B, D), or (B, 2D) if the classifier reads a pair.
   torch::Tensor pooled(const torch::Tensor& hidden) const {
     const auto& vit = vit_config(config_);
-    if (!has_class_token(vit)) return hidden.mean(1);
+    if (!vit.has_class_token()) return hidden.mean(1);
     const auto first = hidden.select(1, 0);
     switch (classifier_input(vit, purpose_)) {
       case ClassifierInput::vector:
         return first;
       case ClassifierInput::joined_pair:
-        return torch::cat({first, hidden.slice(1, n_before(vit)).mean(1)}, -1);
+        return torch::cat({first, hidden.slice(1, vit.n_before()).mean(1)}, -1);
       case ClassifierInput::separate_pair:
         return torch::cat({first, hidden.select(1, 1)}, -1);
     }

@@ -10,9 +10,12 @@
 
 namespace zoo {
 
-/// What a class is predicted from: a learned vector before the patches, the mean over the patches, both side
-/// by side (DINOv2: Oquab et al. 2023), or that vector and the distillation token, with a classifier each
-/// (DeiT: Touvron et al. 2021). Without a head, the last two are the class token alone.
+/// The vectors from which a class is predicted. Without a head, the last two are the class token alone.
+///   class_token             a learned vector before the patches
+///   mean                    the mean over the patches
+///   class_and_mean          both, side by side (DINOv2: Oquab et al. 2023)
+///   class_and_distillation  the class token and the distillation token, each with a classifier (DeiT:
+///                           Touvron et al. 2021)
 enum class ImagePooling { class_token, mean, class_and_mean, class_and_distillation };
 constexpr auto config_names(ImagePooling) {
   return std::to_array<std::string_view>({"class", "mean", "class_and_mean", "class_and_distillation"});
@@ -28,6 +31,10 @@ struct VitConfig {
   VitStem stem = VitStem::patches;
   int64_t stem_blocks = 0;  // residual blocks after each convolution of the stem
   ChannelNormKind stem_norm = ChannelNormKind::group;
+
+  bool has_class_token() const { return pooling != ImagePooling::mean; }
+  /// The learned vectors before the patches.
+  int64_t n_before() const { return (has_class_token() ? 1 : 0) + (distillation_token ? 1 : 0); }
 };
 void describe(ConfigVisitor& v, VitConfig& c);
 

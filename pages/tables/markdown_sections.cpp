@@ -258,10 +258,7 @@ std::string facts(const Json& results) {
     add("Matched",
         fmt::format("{} at {}, within {:.1f} %", plain(text_at(match, "quantity")),
                     amount(number_at(match, "target")), 100 * number_at(match, "spread").value_or(0)));
-  const auto over_examples = [](const Json& run) {
-    const auto over = text_at(member(run, "versus_baseline"), "over");
-    return over == "examples" || over == "documents";
-  };
+  const auto over_examples = [](const Json& run) { return is_over_examples(member(run, "versus_baseline")); };
   if (std::ranges::any_of(results["runs"], over_examples)) {
     add("Verdicts",
         fmt::format("the same examples by both models, against {}: p by exchanging their values at random, "

@@ -71,6 +71,11 @@ std::string text_at(const Json& object, const char* key) {
   return value.is_string() ? value.get<std::string>() : "";
 }
 
+bool is_over_examples(const Json& versus) {
+  const auto over = text_at(versus, "over");
+  return over == "examples" || over == "documents";
+}
+
 std::string unit_of(const Json& results) {
   const auto unit = text_at(results, "unit");
   return unit.empty() ? "token" : unit;

@@ -35,6 +35,9 @@ std::string estimate_text(std::optional<double> value, std::optional<double> low
 /// The text at `key`; empty where there is none.
 std::string text_at(const nlohmann::ordered_json& object, const char* key);
 
+/// Whether a test against the baseline is over examples or documents, not seeds.
+bool is_over_examples(const nlohmann::ordered_json& versus);
+
 /// What the results count as tokens: "image" for tasks on images, else "token".
 std::string unit_of(const nlohmann::ordered_json& results);
 

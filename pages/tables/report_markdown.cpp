@@ -55,8 +55,8 @@ std::string verdict_cell(const Json& run, const MetricText& metric) {
   if (const auto p = number_at(versus, "p_corrected")) text += ", " + p_text(*p);
   if (const auto agreeing = number_at(versus, "agreeing"); agreeing && !member(run, "ablation").is_null())
     text += fmt::format(", in {:.0f} of {:.0f} seeds", *agreeing, number_at(versus, "n").value_or(0));
-  if (const auto over = text_at(versus, "over"); over == "examples" || over == "documents")
-    text += fmt::format(", {:.0f} {}", number_at(versus, "n").value_or(0), over);
+  if (is_over_examples(versus))
+    text += fmt::format(", {:.0f} {}", number_at(versus, "n").value_or(0), text_at(versus, "over"));
   if (const auto needed = number_at(versus, "seeds_needed"))
     text += fmt::format(", {:.0f} seeds would tell", *needed);
   return text;

@@ -97,11 +97,11 @@ struct TranscriptionCall {
 
 AnswerForm read_answer_form(FormFields& fields) {
   const auto name = fields.text("response_format").value_or("json");
-  constexpr auto names = config_names(AnswerForm());
-  const auto found = std::ranges::find(names, name);
-  if (found == names.end())
-    FormFields::fail("response_format", fmt::format("must be one of {}", fmt::join(names, ", ")));
-  return static_cast<AnswerForm>(found - names.begin());
+  const auto form = enumerator_named<AnswerForm>(name);
+  if (!form)
+    FormFields::fail("response_format",
+                     fmt::format("must be one of {}", fmt::join(config_names(AnswerForm{}), ", ")));
+  return *form;
 }
 
 void check_temperature(FormFields& fields) {
@@ -167,18 +167,19 @@ CountedAnswer answer_of(const Transcript& transcript, const TranscriptionCall& c
 /// The work for a request: one window of the recording after the other.
 struct Transcribing {
   TranscriptionCall call;
+  std::optional<Listener> listener = {};
   std::optional<Listener::Hearing> hearing = {};
 
   ModelAnswer next(const ServedModel& model) {
-    const auto listener = listener_of(model, call.options());
     if (!hearing) {
+      listener.emplace(listener_of(model, call.options()));
       auto audio = model.run().task().experiment().data.audio;
-      audio.max_seconds = listener.max_seconds();
+      audio.max_seconds = listener->max_seconds();
       hearing = with_recording(call.recording, "file", [&](const std::string& path) {
-        return listener.begin(read_samples(path, audio));
+        return listener->begin(read_samples(path, audio));
       });
     }
-    if (!listener.go_on(*hearing)) return std::nullopt;
+    if (!listener->go_on(*hearing)) return std::nullopt;
     return answer_of(*hearing->transcript, call);
   }
 };

@@ -46,10 +46,8 @@ Listener::Listener(Model& model, const Task& task, SpeechOptions options)
   }
   tokens_ = speech_tokens(task.tokenizer());
   const auto& start = task.experiment().generation.start_tokens;
-  const auto is_language = [&](int64_t id) {
-    return std::ranges::any_of(tokens_.languages, [&](const auto& known) { return known.second == id; });
-  };
-  const bool has_languages = std::ranges::any_of(start, is_language);
+  const bool has_languages =
+      std::ranges::any_of(start, [&](int64_t id) { return tokens_.language_of(id).has_value(); });
   if (options_.language && !has_languages)
     throw UsageError("this model writes one language: leave the language out");
   if (options_.language && *options_.language != kAutomatic &&
@@ -69,19 +67,14 @@ double Listener::max_seconds() const {
   return tokens_.first_time ? kLongestRecording : task_.experiment().data.audio.max_seconds;
 }
 
-GenerationConfig Listener::generation_for(const std::vector<int64_t>& start_tokens, SpokenTimes times) const {
+GenerationConfig Listener::options_with_times(const std::vector<int64_t>& start_tokens) const {
   auto options = task_.experiment().generation;
-  options.num_samples = 1;
-  if (options.beam == 1) options.temperature = 0;
   options.start_tokens = start_tokens;
-  options.max_new_tokens = std::min(most_new_tokens(options, 1 + std::ssize(start_tokens)),
-                                    task_.experiment().data.sequence_length);
-  if (times == SpokenTimes::told) {
-    options.rules.emplace_back("timestamps",
-                               TimestampOptions{.first = *tokens_.first_time,
-                                                .none = tokens_.no_times,
-                                                .most_at_beginning = options.max_initial_timestamp});
-  }
+  options = writing_options(task_, std::move(options));
+  options.rules.emplace_back("timestamps",
+                             TimestampOptions{.first = *tokens_.first_time,
+                                              .none = tokens_.no_times,
+                                              .most_at_beginning = options.max_initial_timestamp});
   return options;
 }
 
@@ -106,20 +99,18 @@ std::string Listener::language_of(const torch::Tensor& spectrogram) const {
   return std::ranges::max_element(tokens_.languages, likelier)->first;
 }
 
-std::vector<int64_t> Listener::start_tokens(const torch::Tensor& spectrogram, std::string* language,
-                                            SpokenTimes times) const {
-  std::vector<int64_t> start;
+Listener::Start Listener::start_of(const torch::Tensor& spectrogram, SpokenTimes times) const {
+  Start start;
   for (const int64_t usual : task_.experiment().generation.start_tokens) {
-    const auto found =
-        std::ranges::find(tokens_.languages, usual, [](const auto& known) { return known.second; });
-    if (found != tokens_.languages.end()) {
-      const auto wanted = options_.language.value_or(found->first);
-      *language = wanted == kAutomatic ? language_of(spectrogram) : wanted;
-      start.push_back(tokens_.languages.at(*language));
+    if (const auto usual_language = tokens_.language_of(usual)) {
+      const auto wanted = options_.language.value_or(*usual_language);
+      start.language = wanted == kAutomatic ? language_of(spectrogram) : wanted;
+      start.tokens.push_back(tokens_.languages.at(start.language));
     } else if (options_.task && (usual == tokens_.transcribe || usual == tokens_.translate)) {
-      start.push_back(options_.task == SpeechTask::translate ? *tokens_.translate : *tokens_.transcribe);
+      start.tokens.push_back(options_.task == SpeechTask::translate ? *tokens_.translate
+                                                                    : *tokens_.transcribe);
     } else if (times == SpokenTimes::left_out || usual != tokens_.no_times) {
-      start.push_back(usual);
+      start.tokens.push_back(usual);
     }
   }
   return start;
@@ -136,7 +127,6 @@ Listener::Window Listener::window_of(const TokenIds& ids, double begin, int64_t 
   const int64_t first = *tokens_.first_time, n = std::ssize(ids);
   const auto is_time = [&](int64_t i) { return i >= 0 && i < n && ids[static_cast<size_t>(i)] >= first; };
   const auto time_at = [&](int64_t i) { return ids[static_cast<size_t>(i)] - first; };
-  const auto part = [&](int64_t from, int64_t to) { return TokenIds(ids.begin() + from, ids.begin() + to); };
   std::vector<int64_t> ends;  // of the parts: two times follow each other there
   for (int64_t i = 1; i < n; ++i)
     if (is_time(i - 1) && is_time(i)) ends.push_back(i);
@@ -157,13 +147,12 @@ Listener::Window Listener::window_of(const TokenIds& ids, double begin, int64_t 
   if (ends_alone) ends.push_back(n);
   int64_t from = 0;
   for (const int64_t end : ends) {
-    const auto own = part(from, end);
     window.segments.push_back({.begin = begin + step * static_cast<double>(time_at(from)),
                                .end = begin + step * static_cast<double>(time_at(end - 1)),
-                               .text = decoded(own)});
-    std::ranges::copy(own, std::back_inserter(window.text));
+                               .text = decoded({ids.begin() + from, ids.begin() + end})});
     from = end;
   }
+  window.text.assign(ids.begin(), ids.begin() + from);
   // What comes behind the last complete segment is heard again.
   if (!ends_alone) window.n_frames = kFramesOfTime * time_at(from - 1);
   return window;
@@ -174,11 +163,13 @@ Transcript Listener::heard_at_once(const std::vector<float>& samples) const {
   const std::vector<std::vector<float>> recordings = {samples};
   const auto batch = batch_of_recordings(recordings, experiment.data.audio);
   auto options = experiment.generation;
-  std::string language;
-  if (!uses_ctc(experiment))
-    options.start_tokens = start_tokens(batch.field(fields::kSpectrograms), &language, SpokenTimes::left_out);
+  Start start;
+  if (!uses_ctc(experiment)) {
+    start = start_of(batch.field(fields::kSpectrograms), SpokenTimes::left_out);
+    options.start_tokens = start.tokens;
+  }
   Transcript transcript{.text = transcribe(model_, task_, batch, options).front()};
-  if (options_.language) transcript.language = language;
+  if (options_.language) transcript.language = start.language;
   return transcript;
 }
 
@@ -196,9 +187,11 @@ bool Listener::go_on(Hearing& hearing) const {
   const auto& audio = task_.experiment().data.audio;
   const int64_t N = hearing.spectrogram.size(1), length = frames_of_window(audio), begin = hearing.begin;
   const auto spectrogram = window_at(hearing.spectrogram, begin, length);
-  if (begin == 0)
-    hearing.options =
-        generation_for(start_tokens(spectrogram, &hearing.language, SpokenTimes::told), SpokenTimes::told);
+  if (begin == 0) {
+    auto start = start_of(spectrogram, SpokenTimes::told);
+    hearing.options = options_with_times(start.tokens);
+    hearing.language = std::move(start.language);
+  }
   const double seconds = static_cast<double>(begin * audio.hop) / static_cast<double>(audio.sample_rate);
   auto window = window_of(written(spectrogram, hearing.options), seconds, std::min(length, N - begin));
   std::ranges::copy_if(window.segments, std::back_inserter(hearing.segments),

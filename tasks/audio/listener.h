@@ -52,6 +52,10 @@ class Listener {
   bool go_on(Hearing& hearing) const;
 
  private:
+  struct Start {
+    std::vector<int64_t> tokens = {};  // GenerationConfig::start_tokens
+    std::string language = {};         // the one that they name
+  };
   struct Window {
     std::vector<SpokenSegment> segments;
     TokenIds text;
@@ -59,9 +63,8 @@ class Listener {
   };
 
   Transcript heard_at_once(const std::vector<float>& samples) const;
-  GenerationConfig generation_for(const std::vector<int64_t>& start_tokens, SpokenTimes times) const;
-  std::vector<int64_t> start_tokens(const torch::Tensor& spectrogram, std::string* language,
-                                    SpokenTimes times) const;
+  Start start_of(const torch::Tensor& spectrogram, SpokenTimes times) const;
+  GenerationConfig options_with_times(const std::vector<int64_t>& start_tokens) const;
   std::string language_of(const torch::Tensor& spectrogram) const;
   TokenIds written(const torch::Tensor& spectrogram, const GenerationConfig& options) const;
   Window window_of(const TokenIds& ids, double begin, int64_t n_frames) const;

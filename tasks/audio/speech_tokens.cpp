@@ -1,7 +1,6 @@
 #include "tasks/audio/speech_tokens.h"
 
 #include <algorithm>
-#include <cctype>
 #include <string_view>
 
 namespace zoo {
@@ -22,6 +21,11 @@ bool is_language(std::string_view name) {
 }
 
 }  // namespace
+
+std::optional<std::string> SpeechTokens::language_of(int64_t id) const {
+  const auto found = std::ranges::find(languages, id, [](const auto& known) { return known.second; });
+  return found == languages.end() ? std::nullopt : std::optional(found->first);
+}
 
 SpeechTokens speech_tokens(const Tokenizer& tokenizer) {
   SpeechTokens tokens;

@@ -17,6 +17,9 @@ struct SpeechTokens {
   std::optional<int64_t> transcribe = {}, translate = {};
   std::optional<int64_t> no_times = {};    // <|notimestamps|>
   std::optional<int64_t> first_time = {};  // <|0.00|>, which all other times follow
+
+  /// The code of the language that a token names.
+  std::optional<std::string> language_of(int64_t id) const;
 };
 SpeechTokens speech_tokens(const Tokenizer& tokenizer);
 

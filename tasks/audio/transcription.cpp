@@ -25,18 +25,14 @@ std::vector<std::string> transcribe_by_ctc(Model& model, const Task& task, const
 }
 
 std::vector<std::string> transcribe_by_decoder(Model& model, const Task& task, const Batch& recordings,
-                                               GenerationConfig options) {
-  options.num_samples = 1;
-  if (options.beam == 1) options.temperature = 0;
-  const int64_t n_before = 1 + std::ssize(options.start_tokens);  // what the decoder reads first
-  options.max_new_tokens =
-      std::min(most_new_tokens(options, n_before), task.experiment().data.sequence_length);
+                                               const GenerationConfig& options) {
   Batch sources;
   for (const char* const name : {fields::kSpectrograms, fields::kFrames}) {
     if (recordings.fields.contains(name)) sources.fields[name] = recordings.field(name);
   }
   std::vector<std::string> texts;
-  for (auto& generation : Generator(model, task.tokenizer()).transcribe(sources, options))
+  for (auto& generation :
+       Generator(model, task.tokenizer()).transcribe(sources, writing_options(task, options)))
     texts.push_back(std::move(generation.outputs.front().text));
   return texts;
 }
@@ -46,6 +42,15 @@ std::vector<std::string> transcribe_by_decoder(Model& model, const Task& task, c
 bool uses_ctc(const Experiment& experiment) {
   const auto& heads = model_families().at(experiment.model.architecture).heads;
   return std::ranges::find(heads, HeadKind::ctc) != heads.end();
+}
+
+GenerationConfig writing_options(const Task& task, GenerationConfig options) {
+  options.num_samples = 1;
+  if (options.beam == 1) options.temperature = 0;
+  const int64_t n_before = 1 + std::ssize(options.start_tokens);  // what the decoder reads first
+  options.max_new_tokens =
+      std::min(most_new_tokens(options, n_before), task.experiment().data.sequence_length);
+  return options;
 }
 
 std::vector<std::string> transcribe(Model& model, const Task& task, const Batch& recordings,

@@ -21,4 +21,8 @@ bool uses_ctc(const Experiment& experiment);
 std::vector<std::string> transcribe(Model& model, const Task& task, const Batch& recordings,
                                     const GenerationConfig& options);
 
+/// `options` for a decoder that writes what is said after options.start_tokens: nothing is drawn at random,
+/// and the texts have no more tokens than those of the data.
+GenerationConfig writing_options(const Task& task, GenerationConfig options);
+
 }  // namespace zoo

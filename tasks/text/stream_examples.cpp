@@ -108,6 +108,21 @@ class Spreader {
   double at_ = 0;                                // where it begins
 };
 
+/// The examples `parts` of one text, with what its tokens cost. The bytes of the tokens are scaled to those
+/// of the text: what single tokens decode to may differ from it, such as by a blank at its beginning.
+std::vector<ExampleScore> with_losses(std::vector<ExampleScore> parts, std::vector<SpreadToken> tokens,
+                                      const WordCounts& counts) {
+  double sum = 0;
+  for (const auto& token : tokens) sum += token.bytes;
+  Spreader spreader(std::move(parts), counts);
+  const double scale = sum > 0 ? spreader.total() / sum : 0;
+  for (auto& token : tokens) {
+    token.bytes *= scale;
+    spreader.add(token);
+  }
+  return spreader.take();
+}
+
 }  // namespace
 
 std::vector<ExampleScore> examples_of_short_text(const std::string& text, std::vector<SpreadToken> tokens) {
@@ -115,14 +130,7 @@ std::vector<ExampleScore> examples_of_short_text(const std::string& text, std::v
   counts.add(text);
   std::vector<ExampleScore> parts;
   for (const auto part : parts_of(text, kPartsOfShortTexts)) parts.push_back({.input = std::string(part)});
-  double sum = 0;
-  for (const auto& token : tokens) sum += token.bytes;
-  Spreader spreader(std::move(parts), counts);
-  for (auto& token : tokens) {
-    token.bytes *= sum > 0 ? spreader.total() / sum : 0;
-    spreader.add(token);
-  }
-  return spreader.take();
+  return with_losses(std::move(parts), std::move(tokens), counts);
 }
 
 std::vector<ExampleScore> examples_of_stream(const TokenStore& stream, const std::vector<std::string>& texts,
@@ -150,24 +158,17 @@ std::vector<ExampleScore> examples_of_stream(const TokenStore& stream, const std
           text.empty() ? 1 : static_cast<double>(part.input.size()) / static_cast<double>(text.size());
       part.bytes = std::llround(bytes * share);
     }
-    // What single tokens decode to may differ from the text, such as by a blank at its beginning.
-    std::vector<double> sizes;
-    double sum = 0;
+    std::vector<SpreadToken> tokens;
+    int64_t n = begin - windows.prefix;  // of the token among the losses
     for (const int64_t id : stream.slice(begin, end)) {
-      sizes.push_back(static_cast<double>(tokenizer.decode(std::span(&id, 1)).size()));
-      sum += sizes.back();
-    }
-    Spreader spreader(std::move(parts), counts);
-    const double scale = sum > 0 ? spreader.total() / sum : 0;
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t n = i - windows.prefix;
       const bool is_predicted = n >= 0 && n < std::ssize(losses);
-      spreader.add(
+      tokens.push_back(
           {.loss = is_predicted ? std::optional(losses[static_cast<size_t>(n)]) : std::nullopt,
-           .bytes = scale * sizes[static_cast<size_t>(i - begin)],
+           .bytes = static_cast<double>(tokenizer.decode(std::span(&id, 1)).size()),
            .position = slice_of_position(windows.prefix + std::max<int64_t>(n, 0) % stride, length)});
+      ++n;
     }
-    std::ranges::move(spreader.take(), std::back_inserter(examples));
+    std::ranges::move(with_losses(std::move(parts), std::move(tokens), counts), std::back_inserter(examples));
   }
   return examples;
 }

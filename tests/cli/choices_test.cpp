@@ -176,6 +176,8 @@ TEST_F(Choices, QuestionsOfAnArticleCountAsOne) {
   EXPECT_THAT(none.err,
               HasSubstr("articles.jsonl: no column \"chapter\"; there are: answer, article, choices"));
   expect_error("compare one other --documents article --out none", "--data or --choices");
+  dir_->write("tasks.yaml", "tasks: {short: writer.yaml}\nvariants: {plain: {}}\n");
+  expect_error("compare tasks.yaml --documents article --out none", "--data or --choices");
 }
 
 TEST_F(Choices, TextsAreComparedInSlices) {

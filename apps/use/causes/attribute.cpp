@@ -169,8 +169,8 @@ void add_attribute(CLI::App& app) {
   add_page(*command, arguments->out);
   add_json(*command, arguments->json);
   command->footer(
-      "Integrated gradients add up to the logit less that of the baseline; the error is what the integral "
-      "misses.");
+      "The sum of integrated gradients is the logit of the input minus the logit of the baseline. The error "
+      "is what the sum of --steps points misses of it.");
   command->callback([arguments] { show_attribution(*arguments); });
 }
 

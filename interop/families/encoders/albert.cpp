@@ -94,13 +94,12 @@ TensorRules albert_rules(const Experiment& experiment) {
   rules.module(ours + "feed_forward.down", theirs + "ffn_output");
   rules.module(ours + "residual.feed_forward_norm", theirs + "full_layer_layer_norm");
   if (fills_masks(experiment)) {
-    rules.module("head.transform", "predictions.dense");
-    rules.module("head.norm", "predictions.LayerNorm");
-    rules.tensor("head.output.bias", "predictions.bias");
-    rules.tensor("head.output.weight", "predictions.decoder.weight");
-    rules.copy("predictions.decoder.bias", "predictions.bias");
-    if (model.tie_embeddings)
-      rules.tied("predictions.decoder.weight", body + "embeddings.word_embeddings.weight");
+    add_masked_head(experiment,
+                    {.transform = "predictions.dense",
+                     .norm = "predictions.LayerNorm",
+                     .output = "predictions.",
+                     .table = body + "embeddings.word_embeddings"},
+                    rules);
     rules.ignore("sop_classifier.*").ignore(body + "pooler.*");
     return rules;
   }

@@ -148,16 +148,17 @@ TensorRules deberta_rules(const Experiment& experiment, const nlohmann::json& co
   if (experiment.model.position == Position::none) rules.ignore(body + "embeddings.position_embeddings.*");
   if (fills_masks(experiment)) {
     const bool is_legacy = config.value("legacy", true);
-    const std::string head = is_legacy ? "cls.predictions." : "lm_predictions.lm_head.";
-    const std::string transform = is_legacy ? head + "transform." : head;
-    rules.module("head.transform", transform + "dense");
-    rules.module("head.norm", transform + "LayerNorm");
-    rules.tensor("head.output.bias", head + "bias");
     if (is_legacy) {
-      rules.tensor("head.output.weight", head + "decoder.weight");
-      rules.copy(head + "decoder.bias", head + "bias");
-      if (experiment.model.tie_embeddings)
-        rules.tied(head + "decoder.weight", body + "embeddings.word_embeddings.weight");
+      add_masked_head(experiment,
+                      {.transform = "cls.predictions.transform.dense",
+                       .norm = "cls.predictions.transform.LayerNorm",
+                       .output = "cls.predictions.",
+                       .table = body + "embeddings.word_embeddings"},
+                      rules);
+    } else {
+      rules.module("head.transform", "lm_predictions.lm_head.dense");
+      rules.module("head.norm", "lm_predictions.lm_head.LayerNorm");
+      rules.tensor("head.output.bias", "lm_predictions.lm_head.bias");
     }
     rules.ignore(is_legacy ? "lm_predictions.*" : "cls.*");
   } else {

@@ -60,13 +60,12 @@ TensorRules nomic_bert_rules(const Experiment& experiment) {
   rules.module(ours + "residual.feed_forward_norm", theirs + "norm2");
   rules.ignore("*inv_freq");  // follows from the configuration
   if (fills_masks(experiment)) {
-    rules.module("head.transform", "cls.predictions.transform.dense");
-    rules.module("head.norm", "cls.predictions.transform.layer_norm");
-    rules.tensor("head.output.bias", "cls.predictions.bias");
-    rules.tensor("head.output.weight", "cls.predictions.decoder.weight");
-    rules.copy("cls.predictions.decoder.bias", "cls.predictions.bias");
-    if (experiment.model.tie_embeddings)
-      rules.tied("cls.predictions.decoder.weight", body + "embeddings.word_embeddings.weight");
+    add_masked_head(experiment,
+                    {.transform = "cls.predictions.transform.dense",
+                     .norm = "cls.predictions.transform.layer_norm",
+                     .output = "cls.predictions.",
+                     .table = body + "embeddings.word_embeddings"},
+                    rules);
     rules.ignore(body + "pooler.*");
     return rules;
   }

@@ -66,10 +66,9 @@ template <class Enum>
 Enum read_word(RequestFields& fields, const std::string& key, Enum usual) {
   const auto word = fields.text(key);
   if (!word) return usual;
-  const auto names = config_names(Enum{});
-  const auto found = std::ranges::find(names, *word);
-  if (found == names.end()) fields.fail(key, fmt::format("must be one of {}", fmt::join(names, ", ")));
-  return static_cast<Enum>(found - names.begin());
+  const auto value = enumerator_named<Enum>(*word);
+  if (!value) fields.fail(key, fmt::format("must be one of {}", fmt::join(config_names(Enum{}), ", ")));
+  return *value;
 }
 
 /// The question of a text; `key` is that of the text.

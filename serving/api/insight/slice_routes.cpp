@@ -65,35 +65,27 @@ SlicedText sliced(const ServedModel& model, const std::string& text) {
   return result;
 }
 
-double sum_of(const std::vector<double>& values) {
-  double sum = 0;
-  for (const double value : values) sum += value;
-  return sum;
-}
-
 /// What the tests say of each slice, with p corrected for all of them; null where nothing can be tested.
 std::vector<Json> compared(const Slices& slices, const Slices& baseline) {
   const auto tests = test_on_slices(slices, baseline);
-  std::vector<std::optional<double>> p, p_same;
+  std::vector<size_t> tested;
+  std::vector<MarginTest> known;
   for (size_t i = 0; i < slices.size(); ++i) {
-    p.push_back(tests[i] ? tests[i]->p : std::nullopt);
-    const double bytes = sum_of(baseline[i].weights);
-    const double margin = bytes > 0 ? kMargin * sum_of(baseline[i].values) / bytes : 0;
-    p_same.push_back(tests[i] ? equivalence_p(*tests[i], margin) : std::nullopt);
+    if (!tests[i]) continue;
+    tested.push_back(i);
+    known.push_back({*tests[i], kMargin * baseline[i].mean()});
   }
-  p = corrected_known(Correction::holm, p);
-  p_same = corrected_known(Correction::holm, p_same);
+  const auto judgements = judged(known, Correction::holm, Better::lower);
   std::vector<Json> results(slices.size());
-  for (size_t i = 0; i < slices.size(); ++i) {
-    const auto& test = tests[i];
-    if (!test) continue;
-    results[i] = {{"value", sum_of(baseline[i].values) / sum_of(baseline[i].weights)},
-                  {"difference", test->difference},
-                  {"low", test->low.value_or(test->difference)},
-                  {"high", test->high.value_or(test->difference)},
-                  {"n", test->n},
-                  {"p_corrected", p[i].value_or(1)},
-                  {"verdict", name_of(verdict(*test, p[i], p_same[i], Better::lower))}};
+  for (size_t i = 0; i < tested.size(); ++i) {
+    const auto& test = known[i].test;
+    results[tested[i]] = {{"value", baseline[tested[i]].mean()},
+                          {"difference", test.difference},
+                          {"low", test.low.value_or(test.difference)},
+                          {"high", test.high.value_or(test.difference)},
+                          {"n", test.n},
+                          {"p_corrected", judgements[i].p_corrected.value_or(1)},
+                          {"verdict", name_of(judgements[i].verdict)}};
   }
   return results;
 }
@@ -102,12 +94,12 @@ Json slices_json(const SlicedText& text, const std::optional<Slices>& baseline, 
   const auto tests = baseline ? compared(text.slices, *baseline) : std::vector<Json>(text.slices.size());
   auto list = Json::array();
   for (size_t i = 0; i < text.slices.size(); ++i) {
-    const double bytes = sum_of(text.slices[i].weights);
+    const double bytes = text.slices[i].weight();
     if (!(bytes > 0)) continue;
     list.push_back({{"kind", name_of(kTextSlices[i].kind)},
                     {"name", kTextSlices[i].name},
                     {"share", bytes / n_bytes},
-                    {"bits_per_byte", sum_of(text.slices[i].values) / bytes},
+                    {"bits_per_byte", text.slices[i].mean()},
                     {"baseline", tests[i]}});
   }
   return list;
