@@ -11,6 +11,7 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include "analysis/causes/frozen_weights.h"
 #include "analysis/causes/repeated_rows.h"
 #include "base/error.h"
 #include "base/named_enum.h"
@@ -20,26 +21,6 @@ namespace zoo {
 namespace {
 
 constexpr int64_t kVectorsWithGradients = 512;  // rows times positions of a pass, whose steps are all kept
-
-/// Keeps gradients from the weights, which need none here.
-class FrozenWeights {
- public:
-  explicit FrozenWeights(const Model& model) {
-    for (auto& parameter : model.parameters()) {
-      if (!parameter.requires_grad()) continue;
-      parameter.requires_grad_(false);
-      trained_.push_back(parameter);
-    }
-  }
-  ~FrozenWeights() {
-    for (auto& parameter : trained_) parameter.requires_grad_(true);
-  }
-  FrozenWeights(const FrozenWeights&) = delete;
-  FrozenWeights& operator=(const FrozenWeights&) = delete;
-
- private:
-  std::vector<torch::Tensor> trained_;
-};
 
 /// The score of each row of logits.
 torch::Tensor scores_of(const torch::Tensor& logits, const AttributionReport& report) {

@@ -14,19 +14,22 @@ namespace {
 
 constexpr int64_t kPlacesAtOnce = 256;  // limits the memory of probabilities
 
-/// Puts the residuals of all depths in the place of the last one, as further rows of the batch.
+/// Puts the residuals of all depths, mapped, in the place of the last one, as further rows of the batch.
 class AllDepths final : public ActivationObserver {
  public:
-  AllDepths(StackSide side, int64_t n_layers) : side_(side), n_layers_(n_layers) {}
+  AllDepths(StackSide side, int64_t n_layers, const TrainedLens& lens)
+      : side_(side), n_layers_(n_layers), lens_(lens) {}
   torch::Tensor on(const ActivationPlace& place, const torch::Tensor& x) override {
     if (place.kind != ActivationKind::residual || place.side != side_) return x;
-    residuals_.push_back(x);
-    return place.layer == n_layers_ ? torch::cat(residuals_) : x;
+    const bool is_last = place.layer == n_layers_;
+    residuals_.push_back(is_last || lens_.empty() ? x : lens_[static_cast<size_t>(place.layer)](x));
+    return is_last ? torch::cat(residuals_) : x;
   }
 
  private:
   StackSide side_;
   int64_t n_layers_;
+  const TrainedLens& lens_;
   std::vector<torch::Tensor> residuals_;
 };
 
@@ -64,31 +67,33 @@ torch::Tensor log_shares_of(const torch::Tensor& logits) {
   return shares;
 }
 
-/// What the head reads after each depth, (M, D) each.
-std::vector<torch::Tensor> features_of_depths(Model& model, const Batch& batch) {
-  TORCH_CHECK(batch.n_rows() == 1, "the lens reads one row");
+}  // namespace
+
+std::vector<torch::Tensor> lens_features(Model& model, const Batch& batch, const TrainedLens& lens) {
   const auto stacks = stacks_of(model);
   const int64_t n_layers = stacks.empty() ? 0 : std::ssize(stacks.back()->layers);
-  AllDepths observer(stacks.size() == 1 ? StackSide::only : StackSide::decoder, n_layers);
+  TORCH_CHECK(lens.empty() || std::ssize(lens) == n_layers, "a map for each of ", n_layers, " layers");
+  AllDepths observer(stacks.size() == 1 ? StackSide::only : StackSide::decoder, n_layers, lens);
   const ObservationScope scope(model, observer);
   return model.features(with_all_positions(batch, n_layers + 1)).chunk(n_layers + 1);
 }
 
-}  // namespace
-
 void lens_logits(Model& model, const Batch& batch,
-                 const std::function<void(int64_t depth, const torch::Tensor& logits)>& look) {
+                 const std::function<void(int64_t depth, const torch::Tensor& logits)>& look,
+                 const TrainedLens& lens) {
   const InferenceScope inference(model);
   int64_t depth = 0;
-  for (const auto& features : features_of_depths(model, batch)) look(depth++, model.logits(features));
+  for (const auto& features : lens_features(model, batch, lens)) look(depth++, model.logits(features));
 }
 
-LensReading::LensReading(Model& model, Question question, int64_t n) : model_(model), n_(n) {
+LensReading::LensReading(Model& model, Question question, const LensOptions& options)
+    : model_(model), n_likeliest_(options.n_likeliest) {
   const InferenceScope inference(model);
   const auto logits = model.logits(model.features(question.batch));
   fill_targets(question, logits);
   own_ = log_shares_of(logits);
-  features_ = features_of_depths(model, question.batch);
+  features_ = lens_features(model, question.batch, options.lens);
+  report_.kind = options.lens.empty() ? LensKind::plain : LensKind::trained;
   report_.question = std::move(question);
 }
 
@@ -102,13 +107,13 @@ void LensReading::go_on() {
     const auto shares = log_shares_of(logits.narrow(0, begin, count));
     for (int64_t i = 0; i < count; ++i)
       cells.push_back(cell_of(shares[i], own_[begin + i], question.targets[static_cast<size_t>(begin + i)],
-                              question, n_));
+                              question, n_likeliest_));
   }
   report_.depths.push_back(std::move(cells));
 }
 
-LensReport lens_report(Model& model, Question question, int64_t n) {
-  LensReading reading(model, std::move(question), n);
+LensReport lens_report(Model& model, Question question, const LensOptions& options) {
+  LensReading reading(model, std::move(question), options);
   while (reading.has_more()) reading.go_on();
   return std::move(reading).report();
 }

@@ -29,6 +29,7 @@ Json cell_json(const LensCell& cell) {
 std::string to_json(const LensReport& report, const std::optional<LensContributions>& contributions) {
   const auto& question = report.question;
   Json document{{"name", report.name},
+                {"lens", name_of(report.kind)},
                 {"input", question.input},
                 {"target", question.target},
                 {"source_tokens", question.source_tokens},
@@ -51,6 +52,22 @@ std::string to_json(const LensReport& report, const std::optional<LensContributi
                                  {"logit", contributions->contributions.logit},
                                  {"parts", std::move(parts)}};
   }
+  return shown_json(document);
+}
+
+std::string to_json(const LensTraining& training) {
+  Json document{{"name", training.name},
+                {"data", training.data},
+                {"steps", training.options.steps},
+                {"lr", training.options.lr},
+                {"seed", training.options.seed},
+                {"trained_batches", training.trained_batches},
+                {"held_out_batches", training.held_out_batches},
+                {"held_out_places", training.held_out_places},
+                {"depths", Json::array()}};
+  for (size_t depth = 0; depth < training.after.size(); ++depth)
+    document["depths"].push_back(
+        {{"depth", depth}, {"plain", training.before[depth]}, {"trained", training.after[depth]}});
   return shown_json(document);
 }
 

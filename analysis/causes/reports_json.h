@@ -9,6 +9,7 @@
 #include "analysis/causes/contributions.h"
 #include "analysis/causes/head_kinds.h"
 #include "analysis/causes/lens.h"
+#include "analysis/causes/lens_training.h"
 #include "analysis/causes/patching.h"
 
 namespace zoo {
@@ -28,9 +29,10 @@ struct AblationReport {
   std::vector<AblationRow> rows = {};
 };
 
-/// {"name", "input", "target", "source_tokens", "target_tokens", "places": [label, …], "answers": [{"id",
-/// "label"}, …], "depths": [{"depth": from 0, "cells": [{"likeliest": [{"id", "label", "probability"}, …],
-/// "probability", "rank", "divergence"}, …]}, …], "contributions": {"place", "output", "logit", "parts":
+/// {"name", "lens": plain or trained, "input", "target", "source_tokens", "target_tokens", "places": [label,
+/// …], "answers": [{"id", "label"}, …], "depths": [{"depth": from 0, "cells": [{"likeliest": [{"id", "label",
+/// "probability"}, …], "probability", "rank", "divergence"}, …]}, …], "contributions": {"place", "output",
+/// "logit", "parts":
 /// [{"name", "logit"}, …]}} with a cell for each place; "contributions" is absent without them.
 struct LensContributions {
   int64_t place;
@@ -38,6 +40,10 @@ struct LensContributions {
   Contributions contributions;
 };
 std::string to_json(const LensReport& report, const std::optional<LensContributions>& contributions);
+
+/// {"name", "data", "steps", "lr", "seed", "trained_batches", "held_out_batches", "held_out_places",
+/// "depths": [{"depth": from 0, "plain", "trained"}, …]} with divergences in nats, without the last depth.
+std::string to_json(const LensTraining& training);
 
 /// {"name", "data", "by", "positions", "loss", "accuracy", "targets", "ablations": [{"parts": [name, …],
 /// "loss", "accuracy", "loss_change", "accuracy_change"}, …]}; without accuracies for other targets than

@@ -178,11 +178,13 @@ std::vector<Grid> position_grids(const PatchReport& report) {
 Json lens_view(const LensReport& report, const std::optional<LensContributions>& contributions) {
   const auto& question = report.question;
   const auto title = question.target.empty() ? question.input : question.input + " → " + question.target;
+  const bool is_trained = report.kind == LensKind::trained;
   return view_of(
-      "Lens", report.name, title,
+      is_trained ? "Trained lens" : "Lens", report.name, title,
       fmt::format(
-          "{} layers, {} places. The vectors after each layer go through the final norm and the head.",
-          report.n_layers(), question.places.size()),
+          "{} layers, {} places. The vectors after each layer go through {}the final norm and the head.",
+          report.n_layers(), question.places.size(),
+          is_trained ? "a map that was trained for this layer, " : ""),
       {lens_grid(report)}, contributions ? bars_of(report, *contributions) : Json::array());
 }
 

@@ -2,7 +2,7 @@
 // The reports of causes as tables, bars, coloured texts and pictures, which cause_cards.js draws in a page of
 // its own and in the page of zoo serve.
 //
-// {"kind": "Lens", "name": of the run, "title", "summary",
+// {"kind": such as "Lens", "name": of the run, "title", "summary",
 //  "grids": [{"title", "note", "corner", "rows": names, "columns": names, "values": rows of numbers or null,
 //             "texts", "hints": rows of strings, or []}, …],
 //  "bars": [{"title", "note", "items": [{"name", "value"}, …]}, …],

@@ -91,7 +91,7 @@ TEST(Lens, CellsSayWhatTheirLogitsSay) {
   const auto model = random_model(small_config(Architecture::decoder));
   auto question = question_of(one_row(Architecture::decoder));
   question.targets[2] = 4;
-  const auto report = lens_report(*model, question, 3);
+  const auto report = lens_report(*model, question, {.n_likeliest = 3});
   const auto final_shares = model->logits(model->features(question.batch)).to(torch::kDouble).softmax(-1);
   EXPECT_EQ(report.question.targets[1], final_shares[1].argmax().item<int64_t>());
   size_t depth = 0;

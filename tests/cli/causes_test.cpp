@@ -94,6 +94,49 @@ TEST_F(CauseCommands, TheLensReadsHiddenTokensAndTranslations) {
   EXPECT_EQ(lens["contributions"]["parts"][0]["name"], "decoder.residual.0");
 }
 
+TEST_F(CauseCommands, ALensIsTrainedOnSomeBatchesAndMeasuredOnOthers) {
+  // The letters make 18 batches of four rows of 24.
+  const auto text = output("lens writer --train text.txt --steps 40 --lr 0.01 --out lens.safetensors");
+  EXPECT_THAT(text,
+              StartsWith("text.txt: divergence from the model's own answer over 288 places of 3 held-out "
+                         "batches\ndepth     plain   trained\n    0 "));
+  const auto training = document("lens writer --train text.txt --steps 40 --lr 0.01 --out again.safetensors");
+  EXPECT_EQ(page("again.safetensors"), page("lens.safetensors")) << "the same bits";
+  EXPECT_EQ(training["data"], "text.txt");
+  EXPECT_EQ(training["steps"], 40);
+  EXPECT_EQ(training["seed"], 1);
+  EXPECT_EQ(training["trained_batches"], 15);
+  EXPECT_EQ(training["held_out_batches"], 3);
+  ASSERT_THAT(training["depths"], SizeIs(2));
+  for (const auto& depth : training["depths"]) EXPECT_LT(depth["trained"], depth["plain"]);
+  const auto fewer = document("lens writer --train text.txt --steps 8 --seed 3 --out fewer.safetensors");
+  EXPECT_EQ(fewer["trained_batches"], 8) << "a step has a batch";
+  EXPECT_EQ(fewer["held_out_batches"], 2);
+
+  const auto plain = document("lens writer --text 'to be'"),
+             trained = document("lens writer --text 'to be' --lens lens.safetensors --out trained.html");
+  EXPECT_EQ(plain["lens"], "plain");
+  EXPECT_EQ(trained["lens"], "trained");
+  EXPECT_NE(trained["depths"][0], plain["depths"][0]);
+  EXPECT_EQ(trained["depths"][2], plain["depths"][2]);
+  EXPECT_EQ(trained["contributions"], plain["contributions"]);
+  EXPECT_THAT(page("trained.html"), HasSubstr("<title>Trained lens: to be</title>"));
+  EXPECT_THAT(output("lens writer --text 'to be' --answer n --lens lens.safetensors"),
+              StartsWith("place 4, “e”: the answer “n”, by a trained lens\n"));
+
+  for (const auto& [run, data] : {std::pair("filler", "text.txt"), {"translator", "pairs"}}) {
+    const auto other =
+        document(fmt::format("lens {} --train {} --steps 30 --lr 0.01 --out {}.safetensors", run, data, run));
+    for (const auto& depth : other["depths"]) EXPECT_LT(depth["trained"], depth["plain"]) << run;
+  }
+  EXPECT_EQ(document("lens translator --text 'das ist gut' --lens translator.safetensors")["lens"],
+            "trained");
+  EXPECT_THAT(problem("lens translator --text 'das ist gut' --lens filler.safetensors"),
+              HasSubstr("filler.safetensors: is the lens of a model with other weights"));
+  EXPECT_THAT(problem("lens writer --checkpoint step-2 --text 'to be' --lens lens.safetensors"),
+              HasSubstr("lens.safetensors: is the lens of a model with other weights"));
+}
+
 TEST_F(CauseCommands, AblationsMeasureEveryPartOnTheRunsData) {
   const auto ablation = document("ablate writer --batches 1000000 --out ablation.html");
   const auto scores = document("evaluate writer");
@@ -205,6 +248,22 @@ TEST_F(CauseCommands, RefuseInOneLine) {
               HasSubstr("“to” is 2 tokens of this vocabulary"));
   EXPECT_THAT(problem("lens writer --text 'to be' --target x"), HasSubstr("--target"));
   EXPECT_THAT(problem("lens writer --image x.png"), HasSubstr("reads texts"));
+  EXPECT_THAT(problem("lens writer --text 'to be' --lens writer/model.safetensors"),
+              HasSubstr("is no trained lens"));
+  EXPECT_THAT(problem("lens writer --text 'to be' --lens absent.safetensors"),
+              HasSubstr("absent.safetensors"));
+  EXPECT_THAT(problem("lens writer --train text.txt"), HasSubstr("give --out FILE.safetensors"));
+  EXPECT_THAT(problem("lens writer --train text.txt --out x.html"), HasSubstr("give --out FILE.safetensors"));
+  for (const std::string option :
+       {"--text x", "--image x", "--target x", "--position 1", "--answer x", "--lens x"})
+    EXPECT_THAT(problem("lens writer --train text.txt --out x.safetensors " + option),
+                HasSubstr(option.substr(0, option.find(' ')) + " contradicts --train"));
+  for (const std::string option : {"--steps", "--lr", "--seed"})
+    EXPECT_THAT(problem("lens writer --text 'to be' " + option + " 1"),
+                HasSubstr(option + ": is for --train"));
+  dir_->write("short.txt", "to be or not to be\n");
+  EXPECT_THAT(problem("lens writer --train short.txt --out x.safetensors"),
+              HasSubstr("the data make one batch"));
   EXPECT_THAT(problem("ablate writer --heads 2.0"), HasSubstr("the model has no layers.2.attention.heads.0"));
   EXPECT_THAT(problem("ablate writer --text 'to be' --by resample"), HasSubstr("there is one text"));
   EXPECT_THAT(problem("ablate writer --text 'to be' --data text.txt"), HasSubstr("give one of them"));

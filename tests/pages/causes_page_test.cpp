@@ -95,6 +95,19 @@ TEST(CausesPage, OfTheLensHasEachDepthAndThePartsOfTheLogit) {
   EXPECT_TRUE(data_of(lens_page(lens(), std::nullopt))["bars"].empty());
 }
 
+TEST(CausesPage, OfATrainedLensSaysSo) {
+  auto trained = lens();
+  trained.kind = LensKind::trained;
+  const auto page = lens_page(trained, parts());
+  EXPECT_EQ(count(page, "<title>Trained lens: a &lt;b&gt;</title>"), 1U);
+  EXPECT_EQ(
+      data_of(page)["summary"],
+      "2 layers, 3 places. The vectors after each layer go through a map that was trained for this layer, "
+      "the final norm and the head.");
+  EXPECT_EQ(data_of(lens_page(lens(), parts()))["summary"],
+            "2 layers, 3 places. The vectors after each layer go through the final norm and the head.");
+}
+
 TEST(CausesPage, OfAnAblationHasHeadsAsATableAndOtherPartsAsBars) {
   const auto data = data_of(ablation_page(ablation()));
   ASSERT_EQ(data["grids"].size(), 1U);

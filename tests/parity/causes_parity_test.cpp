@@ -11,6 +11,7 @@
 #include "analysis/causes/attribution.h"
 #include "analysis/causes/contributions.h"
 #include "analysis/causes/lens.h"
+#include "analysis/causes/lens_training.h"
 #include "analysis/causes/patching.h"
 #include "checkpoints/run.h"
 #include "tests/parity/reference.h"
@@ -21,7 +22,8 @@ namespace {
 constexpr double kOfHooks = 1e-4;
 // As in reference_causes.py.
 constexpr int64_t kChangedLayer = 1, kChangedHead = 1, kAskedPlace = 6, kAskedOutput = 17,
-                  kComparedOutput = 4, kSteps = 20, kBaselineToken = 7;
+                  kComparedOutput = 4, kSteps = 20, kBaselineToken = 7, kLensSteps = 4;
+constexpr double kLensRate = 0.02;
 const std::vector<int64_t> kChangedPositions = {2, 5};
 
 class Causes : public ReferenceTest, public ::testing::WithParamInterface<std::string> {
@@ -65,6 +67,44 @@ TEST_P(Causes, TheLensSaysWhatTransformersSaysAfterEachLayer) {
     ++n_depths;
   });
   EXPECT_EQ(n_depths, expected.size(0));
+}
+
+TEST_P(Causes, TheLensReadsThroughTheMapsThatItIsGiven) {
+  const auto run = open();
+  const auto reference = this->reference();
+  const auto weight = reference.tensor("mapped/weight"), bias = reference.tensor("mapped/bias"),
+             expected = reference.tensor("mapped/lens");
+  TrainedLens lens;
+  for (int64_t depth = 0; depth < weight.size(0); ++depth)
+    lens.push_back({.weight = weight[depth], .bias = bias[depth]});
+  int64_t n_depths = 0;
+  const auto look = [&](int64_t depth, const torch::Tensor& logits) {
+    expect_close(logits, expected[depth], "depth " + std::to_string(depth), kOfHooks);
+    ++n_depths;
+  };
+  lens_logits(run.model(), some_rows(reference, 0, 1), look, lens);
+  EXPECT_EQ(n_depths, expected.size(0));
+}
+
+TEST_P(Causes, ALensIsTrainedAsByTorchsAdam) {
+  const auto run = open();
+  const auto reference = this->reference();
+  const auto training = train_lens(run.model(), {some_rows(reference, 0, 1), some_rows(reference, 1, 1)},
+                                   {.steps = kLensSteps, .lr = kLensRate});
+  const auto expect = [&](const std::string& name, const std::vector<double>& values) {
+    const auto expected = reference.tensor("trained/" + name).to(torch::kDouble);
+    expect_close(torch::tensor(values, torch::kDouble), expected, name, kOfHooks);
+  };
+  expect("before", training.before);
+  expect("after", training.after);
+  const auto weight = reference.tensor("trained/weight"), bias = reference.tensor("trained/bias");
+  ASSERT_EQ(std::ssize(training.lens), weight.size(0));
+  for (size_t depth = 0; depth < training.lens.size(); ++depth) {
+    const auto at = static_cast<int64_t>(depth);
+    const auto where = " of depth " + std::to_string(depth);
+    expect_close(training.lens[depth].weight, weight[at], "weight" + where, kOfHooks);
+    expect_close(training.lens[depth].bias, bias[at], "bias" + where, kOfHooks);
+  }
 }
 
 TEST_P(Causes, AblationsAreThoseOfHooks) {

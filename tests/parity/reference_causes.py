@@ -1,7 +1,9 @@
 """The lens, ablations, patches and parts of a logit, written out with hooks on transformers' models with random weights.
 
 For each case NAME: NAME/ is the directory of the model, NAME.safetensors has the inputs and the logits:
-  lens                          (N + 1, M, V) of the first row
+  lens, mapped/lens             (N + 1, M, V) of the first row, without and with the maps mapped/weight and mapped/bias
+  trained/WHAT                  of LENS_STEPS steps of Adam on the first row from zeros: weight (N, D, D) and bias (N, D); before and
+                                after, (N): the divergences of the second row
   BY_WHAT                       (B, M, V): BY zero, mean or resample; WHAT head, attention, feed_forward, positions, source
   patch_heads, patch_WHAT       (layers, heads, V) and (layers, T, V): of the second row with activations of the first
   part/NAME                     a part of the logit OUTPUT at place PLACE of the first row
@@ -32,6 +34,7 @@ LAYER, HEAD, POSITIONS = 1, 1, [2, 5]
 PLACE, OUTPUT, AGAINST = 6, 17, 4
 STEPS, BASELINE_TOKEN = 20, 7
 PATCH = 4
+LENS_STEPS, LENS_RATE = 4, 0.02
 
 
 class Side:
@@ -164,6 +167,44 @@ def patches(case, known, place):
     return outputs
 
 
+def tuned_lens(case, known):
+    """Maps x + A x + b before the final norm and the head (Belrose et al. 2023): given ones, and some steps of a training."""
+    n, width = len(case.side.layers), known["residual.0"].shape[-1]
+    numbers = torch.Generator().manual_seed(1)
+
+    def shares(row, depth, weight, bias):
+        x = known[f"residual.{depth}"][row : row + 1]
+        if depth < n:
+            x = x + torch.nn.functional.linear(x, weight[depth], bias[depth])
+        return case.unembed(x)[0].log_softmax(-1)
+
+    def divergences(row, *maps):
+        final = shares(row, n, *maps)
+        return torch.stack(
+            [torch.nn.functional.kl_div(shares(row, i, *maps), final, reduction="batchmean", log_target=True)
+             for i in range(n)]
+        )  # fmt: skip
+
+    given = [0.2 * torch.randn(n, width, width, generator=numbers), torch.randn(n, width, generator=numbers)]
+    lens = [case.unembed(known[f"residual.{i}"][:1] @ (torch.eye(width) + given[0][i]).t() + given[1][i]) for i in range(n)]
+    lens.append(case.unembed(known[f"residual.{n}"][:1]))
+    maps = [torch.zeros(n, width, width, requires_grad=True), torch.zeros(n, width, requires_grad=True)]
+    outputs = {"mapped/weight": given[0], "mapped/bias": given[1], "mapped/lens": torch.cat(lens)}
+    outputs["trained/before"] = divergences(1, *maps)
+    adam = torch.optim.Adam(maps, lr=LENS_RATE)
+    schedule = torch.optim.lr_scheduler.LambdaLR(adam, lambda step: 1 - step / LENS_STEPS)
+    for _ in range(LENS_STEPS):
+        with torch.enable_grad():
+            gradients = torch.autograd.grad(divergences(0, *maps).sum(), maps)
+        for tensor, gradient in zip(maps, gradients):
+            tensor.grad = gradient
+        adam.step()
+        schedule.step()
+    outputs |= {"trained/weight": maps[0].detach(), "trained/bias": maps[1].detach()}
+    outputs["trained/after"] = divergences(1, *maps)
+    return outputs
+
+
 def integral(gradient_at, x, baseline):
     """Integrated gradients as captum has them: x and baseline are lists of tensors, gradient_at(inputs) a list."""
     nodes, weights = numpy.polynomial.legendre.leggauss(STEPS)
@@ -275,6 +316,7 @@ def write(out, name, case, inputs, place, parts):
         n = len(case.side.layers)
         outputs = {"logits": known["logits"]}
         outputs["lens"] = torch.stack([case.unembed(known[f"residual.{i}"][:1])[0] for i in range(n + 1)])
+        outputs |= tuned_lens(case, known)
         outputs |= ablations(case, known)
         outputs |= patches(case, known, place)
         outputs |= attributions(case, place)
