@@ -60,6 +60,7 @@ ServedModel::ServedModel(const ModelSource& source)
   if (writer && !writer->reads_recordings()) generator_.emplace(run_.model(), run_.tokenizer());
   if (generator_) generator_->keeps_every_token();  // computes here, and not where a request is read
   if (!source.draft.empty()) open_draft(source);
+  if (!source.lens.empty()) lens_ = load_lens(source.lens, run_.model());
   chat_template_ = template_of(run_, source.base);
   card_ = read_card(source);
 }
@@ -120,6 +121,7 @@ ModelCard ServedModel::read_card(const ModelSource& source) const {
   if (!why_no_maps(experiment.model)) card.can.insert(Ability::attention);
   if (head != HeadKind::detection && head != HeadKind::none && !stacks_of(run_.model()).empty())
     card.can.insert(Ability::causes);
+  if (!lens_.empty()) card.can.insert(Ability::trained_lens);
   return card;
 }
 

@@ -12,6 +12,7 @@
 
 #include <c10/core/Device.h>
 
+#include "analysis/causes/trained_lens.h"
 #include "checkpoints/run.h"
 #include "generation/generator.h"
 #include "text/chat_template.h"
@@ -31,12 +32,13 @@ enum class Ability {
   transcribe,         // what is said in recordings
   predict_recording,  // labels of recordings, or what is said in them
   fold,               // structures of proteins
-  causes              // which parts of it, and of its input, an answer rests on
+  causes,             // which parts of it, and of its input, an answer rests on
+  trained_lens        // what each layer would say by maps that were trained for it
 };
 constexpr auto config_names(Ability) {
   return std::to_array<std::string_view>({"completions", "chat", "embeddings", "predict_text",
                                           "predict_image", "translate", "fill", "attention", "transcribe",
-                                          "predict_recording", "fold", "causes"});
+                                          "predict_recording", "fold", "causes", "trained_lens"});
 }
 
 /// Where a model is, and how it is opened.
@@ -46,6 +48,7 @@ struct ModelSource {
   std::filesystem::path base = {};  // of an adapter of PEFT; default: what its adapter_config.json names
   /// A smaller run with the same vocabulary, which proposes tokens (Generator::use_draft()); default: none.
   std::filesystem::path draft = {};
+  std::filesystem::path lens = {};           // a file of save_lens() for this model; default: none
   std::optional<WeightFormat> weights = {};  // default: the run's generation.weights
   std::optional<CacheFormat> cache = {};     // default: the run's generation.cache
   c10::Device device = c10::kCPU;
@@ -67,7 +70,8 @@ struct ModelCard {
 /// the model itself must be used by one thread at a time (ModelWorker).
 class ServedModel {
  public:
-  /// Throws as Run::open() and Generator::use_draft(), and UsageError for a draft of another vocabulary.
+  /// Throws as Run::open(), Generator::use_draft() and load_lens(), and UsageError for a draft of another
+  /// vocabulary.
   explicit ServedModel(const ModelSource& source);
 
   const ModelCard& card() const { return card_; }
@@ -78,6 +82,8 @@ class ServedModel {
   const Generator* generator() const { return generator_ ? &*generator_ : nullptr; }
   /// Null if the model has none.
   const ChatTemplate* chat_template() const { return chat_template_ ? &*chat_template_ : nullptr; }
+  /// Empty if the model has none.
+  const TrainedLens& lens() const { return lens_; }
   /// Throws ServiceError if the model cannot do this.
   void require(Ability ability) const;
 
@@ -89,6 +95,7 @@ class ServedModel {
   std::optional<Run> draft_;
   std::optional<Generator> generator_;
   std::optional<ChatTemplate> chat_template_;
+  TrainedLens lens_;
   ModelCard card_;
 };
 

@@ -33,6 +33,7 @@ struct ServeArguments {
   std::vector<std::string> models;  // PATH or NAME=PATH
   std::filesystem::path base;       // of the adapters among them
   std::filesystem::path draft;      // of the only one
+  std::filesystem::path lens;       // likewise
   std::string host = "127.0.0.1";
   int64_t port = 8080;
   std::optional<std::string> api_key;
@@ -62,6 +63,8 @@ std::vector<ModelSource> sources_of(const ServeArguments& arguments) {
   std::error_code ignored;
   if (!arguments.draft.empty() && arguments.models.size() > 1)
     throw UsageError("--draft proposes tokens for one model: serve it alone");
+  if (!arguments.lens.empty() && arguments.models.size() > 1)
+    throw UsageError("--lens was trained for one model: serve it alone");
   for (const auto& text : arguments.models) {
     const size_t equals = text.find('=');
     const bool is_named = equals != text.npos && !std::filesystem::exists(text, ignored);
@@ -71,6 +74,7 @@ std::vector<ModelSource> sources_of(const ServeArguments& arguments) {
                        .path = path,
                        .base = is_adapter(path) ? arguments.base : std::filesystem::path(),
                        .draft = arguments.draft,
+                       .lens = arguments.lens,
                        .weights = arguments.weights,
                        .cache = arguments.cache,
                        .device = parse_device(arguments.device)});
@@ -206,6 +210,10 @@ void add_serve(CLI::App& app) {
                    "A smaller run with the same vocabulary, which proposes tokens that the model checks "
                    "together; greedy outputs stay the same")
       ->option_text("RUN");
+  command
+      ->add_option("--lens", arguments->lens,
+                   "A lens that was trained for the model (zoo lens --train), with weights in fp32")
+      ->option_text("FILE");
   add_base(*command, arguments->base);
   add_weights(*command, arguments->weights);
   add_cache(*command, arguments->cache);

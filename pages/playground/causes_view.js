@@ -9,13 +9,13 @@ import {PictureField} from './picture_field.js';
 
 // What is shown, by the path that is asked. `fields` are those of the form that the request has beside the input.
 const KINDS = {
-  lens: {title: 'What it would say after each layer', fields: ['answer', 'position']},
+  lens: {title: 'What it would say after each layer', fields: ['answer', 'position', 'lens']},
   attribute: {title: 'Which parts of the input it rests on', fields: ['answer', 'against', 'position', 'by', 'baseline']},
   ablate: {title: 'What is lost without a part', fields: ['answer', 'without']},
   patch: {title: 'What brings an answer back', fields: ['answer', 'against', 'position'], texts: true},
 };
 const NAMES = {text: 'Text', corrupt: 'Other text', target: 'Its answer', answer: 'Token or class', against: 'Against', position: 'Place',
-               by: 'Gradients', baseline: 'Baseline', without: 'In its place'};
+               by: 'Gradients', baseline: 'Baseline', without: 'In its place', lens: 'Through'};
 const HINTS = {corrupt: 'As many tokens as the text, and another answer.', target: 'Without one, the model writes its own.',
                answer: 'What is followed; else what is right, or the model’s own.', against: 'Another token or class to compare with.',
                position: 'From 0; else the last one.'};
@@ -39,6 +39,7 @@ export class CausesView extends FormView {
       corrupt: textArea(2), target: textArea(2), answer: line(), against: line(), position: integer('', {}),
       by: choices(['integrated_gradients', 'integrated'], ['gradient_input', 'gradient × input']),
       baseline: choices(['zero', 'zero'], ['mean', 'mean of all tokens']), without: choices(['zero', 'zero'], ['mean', 'its mean']),
+      lens: choices(['plain', 'the norm and the head'], ['trained', 'trained maps, too']),
     };
     super(models, changed, 'Look', inputs, () => this.#fit());
     this.#models = models;
@@ -67,6 +68,7 @@ export class CausesView extends FormView {
     }
     const writes = this.choice.model.zoo.can.includes('translate');
     const has = {text: !sees, corrupt: Boolean(texts), target: writes, ...Object.fromEntries(fields.map(name => [name, true]))};
+    has.lens &&= this.choice.model.zoo.can.includes('trained_lens');
     for (const [name, node] of Object.entries(this.#fields)) node.hidden = !has[name];
     this.#picture.node.hidden = !sees;
     this.inputs.baseline.disabled = this.inputs.by.value !== 'integrated_gradients';

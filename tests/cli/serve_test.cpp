@@ -149,6 +149,8 @@ TEST_F(ServeCommand, SaysWhatIsWrongInOneLine) {
   EXPECT_THAT(error("writer writer --port 0"), HasSubstr("two models are called 'writer'"));
   EXPECT_THAT(error("a=writer b=writer --draft writer --port 0"),
               HasSubstr("--draft proposes tokens for one"));
+  EXPECT_THAT(error("a=writer b=writer --lens x --port 0"), HasSubstr("--lens was trained for one model"));
+  EXPECT_THAT(error("writer --lens writer/model.safetensors --port 0"), HasSubstr("is no trained lens"));
   EXPECT_THAT(error("writer --port 70000"), HasSubstr("--port"));
   EXPECT_THAT(error("writer --port 0 --host 192.0.2.1 --api-key k"), HasSubstr("cannot listen at 192.0.2.1"));
   EXPECT_THAT(error("writer --port 0 --memory-limit 0.000001"), HasSubstr("memory limit"));

@@ -45,6 +45,7 @@ CAUSES = [
     {"model": "gpt", "text": "It was so late that I", "show": "lens", "position": 2},
     {"model": "de-en", "text": "Ein Hund im Schnee", "target": "a dog in snow", "show": "attribute", "answer": "dog"},
     {"model": "bert", "text": "It was <mask> late", "show": "ablate", "without": "mean"},
+    {"model": "gpt-large", "text": "It was so late", "show": "lens", "lens": "trained"},
     {"model": "gpt", "text": "Anna saw Tim and", "corrupt": "Tim saw Anna and", "show": "patch"},
 ]
 
@@ -755,6 +756,7 @@ def check_causes(page, server):
         ("/lens", {"position": 2}),
         ("/attribute", {"target": "a dog in snow", "answer": "dog", "by": "integrated_gradients", "baseline": "zero"}),
         ("/ablate", {"by": "mean"}),
+        ("/lens", {"lens": "trained"}),
         ("/patch", {"corrupt": "Tim saw Anna and"}),
         ("/attribute", {"by": "integrated_gradients", "baseline": "zero"}),
     ]

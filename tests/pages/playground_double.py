@@ -18,7 +18,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 MARKUP = '<img src=x onerror="window.wasRun = 1">'  # a token that must stay text
 WORDS = [" the", " a", " dog", " house", " snow", " runs", " sleeps", " in", " and", ".", "\n", MARKUP, " red", " old"]
 CAN = {
-    "gpt": ["completions", "attention", "embeddings", "causes"], "gpt-large": ["completions", "attention", "causes"],
+    "gpt": ["completions", "attention", "embeddings", "causes"], "gpt-large": ["completions", "attention", "causes", "trained_lens"],
     "slow": ["completions"], "chat": ["completions", "chat"], "bert": ["fill", "attention", "embeddings", "causes"],
     "reviews": ["predict_text", "causes"], "names": ["predict_text"], "de-en": ["completions", "translate", "attention", "causes"],
     "fashion": ["predict_image", "attention", "causes"], "canvases": ["predict_image", "attention"],

@@ -9,6 +9,7 @@
 #include "analysis/causes/reports_json.h"
 #include "checkpoints/run.h"
 #include "tests/serving/api_server.h"
+#include "tests/support/errors.h"
 
 namespace zoo {
 namespace {
@@ -118,6 +119,39 @@ TEST_F(CauseRoutes, DrawWhatIsWanted) {
   EXPECT_FALSE(said("/lens", {{"model", "writer"}, {"text", "abcd"}}).contains("view"));
 }
 
+TEST_F(CauseRoutes, ReadThroughATrainedLens) {
+  const auto path = runs_->dir() / "writer";
+  const auto run = Run::open(path);
+  auto lens = untrained_lens(run.model());
+  for (auto& map : lens) map.bias.uniform_(-1, 1);
+  const testing::TempDir dir;
+  save_lens(dir / "lens.safetensors", lens, run.model());
+  Service service({.models = {{.id = "writer", .path = path, .lens = dir / "lens.safetensors"}}});
+  const testing::ApiServer server(service);
+  const auto said = [&](const Json& more) {
+    Json body = {{"model", "writer"}, {"text", "abcd"}, {"view", true}};
+    body.update(more);
+    const auto answer = HttpClient(server.port()).post("/lens", body);
+    EXPECT_EQ(answer.status, 200) << answer.body;
+    return answer.json();
+  };
+  const auto trained = said({{"lens", "trained"}}), plain = said(Json::object());
+  EXPECT_EQ(trained["lens"], "trained");
+  EXPECT_EQ(trained["view"]["kind"], "Trained lens");
+  EXPECT_EQ(plain["lens"], "plain");
+  const auto expected = lens_report(run.model(), ask(run, {.text = "abcd"}), {.lens = lens});
+  for (const size_t depth : {0, 1})
+    EXPECT_NEAR(trained["depths"][depth]["cells"][2]["divergence"], expected.depths[depth][2].divergence,
+                1e-5);
+  EXPECT_NE(plain["depths"][0], trained["depths"][0]);
+  EXPECT_TRUE(service.models()[0].card.can.contains(Ability::trained_lens));
+
+  const auto filler = Run::open(runs_->filler());
+  EXPECT_THAT(
+      testing::message_of<CheckpointError>([&] { load_lens(dir / "lens.safetensors", filler.model()); }),
+      HasSubstr("lens of a model with"));
+}
+
 TEST_F(CauseRoutes, RefuseInOneLine) {
   const auto with = [](Json more) {
     Json body = {{"model", "writer"}, {"text", "abcd"}};
@@ -139,6 +173,8 @@ TEST_F(CauseRoutes, RefuseInOneLine) {
   EXPECT_THAT(problem("/ablate", {{"model", "filler"}, {"text", "abcd"}}), HasSubstr("write <mask>"));
   EXPECT_THAT(problem("/lens", with({{"text", std::string(257, 'a')}})), HasSubstr("has 257 tokens"));
   EXPECT_THAT(problem("/lens", with({{"more", 1}})), HasSubstr("more"));
+  EXPECT_THAT(problem("/lens", with({{"lens", "tuned"}})), HasSubstr("lens must be one of plain, trained"));
+  EXPECT_THAT(problem("/lens", with({{"lens", "trained"}})), HasSubstr("cannot do trained_lens"));
   const Json patch = {{"model", "writer"}, {"clean", "abcd"}, {"corrupt", "ab"}};
   EXPECT_THAT(problem("/patch", patch), HasSubstr("has 4 tokens and the corrupted one 2"));
   EXPECT_THAT(problem("/patch", {{"model", "writer"}, {"clean", "abcd"}, {"corrupt", "abcd"}}),

@@ -145,18 +145,24 @@ void answer_in_parts(const ApiContext& context, const ApiCall& call, const std::
 
 struct LensWork {
   CauseCall call;
+  LensKind kind = LensKind::plain;
   std::optional<LensReading> reading = {};
   int64_t place = 0, n_tokens = 0;
 
   ModelAnswer next(const ServedModel& model) {
     if (!reading) {
+      LensOptions options;
+      if (kind == LensKind::trained) {
+        model.require(Ability::trained_lens);
+        options.lens = model.lens();
+      }
       auto question = question_of(model, call);
       place = call.position.value_or(question.place);
       require_place(question, place, "position");
       if (const auto answer = output_of(model, call.answer, "answer"))
         question.targets[static_cast<size_t>(place)] = *answer;
       n_tokens = n_tokens_of(question);
-      reading.emplace(model.model(), std::move(question));
+      reading.emplace(model.model(), std::move(question), options);
       return std::nullopt;
     }
     if (reading->has_more()) {
@@ -180,8 +186,9 @@ void answer_lens(const ApiContext& context, const ApiCall& call) {
   const auto model = fields.required_text("model");
   auto asked = read_input(fields, context.options.limits);
   asked.position = read_position(fields);
+  const auto kind = read_word(fields, "lens", LensKind::plain);
   fields.refuse_others();
-  answer_in_parts(context, call, model, LensWork{.call = std::move(asked)});
+  answer_in_parts(context, call, model, LensWork{.call = std::move(asked), .kind = kind});
 }
 
 // ---- attribute
