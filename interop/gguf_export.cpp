@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <set>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -14,15 +15,18 @@
 #include <torch/types.h>
 
 #include "base/error.h"
+#include "interop/families/common.h"
 #include "interop/foreign_choice.h"
 #include "interop/foreign_model.h"
 #include "interop/gguf/gguf_architectures.h"
 #include "interop/gguf/gguf_config.h"
+#include "interop/gguf/gguf_rotary.h"
 #include "interop/gguf/gguf_tensors.h"
-#include "interop/gguf/gguf_vocabulary.h"
 #include "io/file_kind.h"
 #include "io/files.h"
+#include "io/formats/gguf_file.h"
 #include "io/formats/gguf_writer.h"
+#include "text/gguf/gguf_vocabulary.h"
 #include "tokenizers/tokenizer.h"
 
 namespace zoo {
@@ -34,10 +38,10 @@ using Json = nlohmann::json;
 /// The family, with a config.json that has every key.
 ChosenFamily choose_gguf_family(const Task& task) {
   std::vector<const ForeignFamily*> families;
-  std::vector<std::string> names;
+  std::set<std::string> names;
   for (const auto& architecture : gguf_architectures()) {
     families.push_back(find_foreign_family(architecture.model_type));
-    names.push_back(architecture.name);
+    names.insert(architecture.name);
   }
   const auto refuse = [&](const std::string& reasons) {
     throw ConfigError(
@@ -63,12 +67,17 @@ ChosenFamily choose_gguf_family(const Task& task) {
   config["vocab_size"] = model.vocab_size.value_or(task.purpose().vocab_size);
   config["tie_word_embeddings"] = model.tie_embeddings;
   chosen.family->write(task.experiment(), config);
+  // The length of short texts, for which the model has divisors, and the factor as it is.
+  if (model.rotary.scaling == RotaryScaling::longrope) {
+    write_rotary(model, config);
+    config["max_position_embeddings"] = model.max_positions;
+  }
   return chosen;
 }
 
-/// Throws ConfigError unless a reader of the keys sees this model.
+/// Throws ConfigError unless a reader of the keys sees this model. `tensors`: those that are written.
 void check_keys(const GgufArchitecture& architecture, const GgufMetadata& metadata, const Json& config,
-                const Task& task) {
+                const TensorSource& tensors, const Task& task) {
   auto wanted = task.experiment();
   wanted.model.vocab_size = config.at("vocab_size");
   bool is_tied = config.at("tie_word_embeddings");
@@ -76,12 +85,13 @@ void check_keys(const GgufArchitecture& architecture, const GgufMetadata& metada
     is_tied = wanted.model.tie_embeddings = false;
     wanted.model.output_scale = ModelConfig().output_scale;
   }
+  // Keys have numbers of float32.
+  if (auto& factor = wanted.model.rotary.attention_factor) factor = shortest(static_cast<float>(*factor));
   std::string problem;
   try {
     const auto stored = as_json(metadata);
-    const GgufTensorFacts facts{.is_tied = is_tied,
-                                .is_gated = gate_of(config) == GgufGate::present,
-                                .rotary_divisors = rotary_divisors(config).value_or(torch::Tensor())};
+    GgufTensorFacts facts{.is_tied = is_tied, .rotary = rotary_tensors(architecture, config)};
+    for (const auto& name : tensors.names()) facts.names.insert(name);
     ForeignConfig read("the file", config_of_gguf(architecture, GgufKeys("the file", stored), facts));
     const auto generation = read_generation({}, {}, read);
     const auto described = describe_foreign(std::move(read), generation, wanted.name);
@@ -114,11 +124,14 @@ GgufVocabulary vocabulary_of(const GgufArchitecture& architecture, const Task& t
           .n_rows = n_rows};
 }
 
-/// Whether a tensor is of float32 in every file: vectors, and tables that llama.cpp adds up.
+/// Whether a tensor is of float32 in every file: vectors, also where there is one for each head or expert,
+/// routers, and tables that llama.cpp adds up.
 bool is_always_plain(const TensorSource& tensors, const std::string& name) {
-  constexpr auto tables = std::to_array<std::string_view>({"position_embd.weight", "token_types.weight"});
-  return tensors.shape(name).size() < 2 || std::ranges::find(tables, name) != tables.end() ||
-         name.ends_with(".attn_rel_b.weight");
+  constexpr auto ends =
+      std::to_array<std::string_view>({"position_embd.weight", "token_types.weight", ".attn_rel_b.weight",
+                                       "_norm.weight", ".bias", ".ffn_gate_inp.weight"});
+  return tensors.shape(name).size() < 2 ||
+         std::ranges::any_of(ends, [&](std::string_view end) { return name.ends_with(end); });
 }
 
 /// Whether the scores of tokens are products with this tensor. They are more sensitive than others, and
@@ -190,9 +203,7 @@ std::string export_gguf(const fs::path& path, const Task& task,
   const auto& architecture = *gguf_architecture_of(family->model_type);
   const auto foreign = tensor_mapping(*family, task.experiment(), task.purpose(), config)
                            .exported(tensors, ForeignNames::with_prefix);
-  std::map<std::string, torch::Tensor> more;
-  if (const auto divisors = rotary_divisors(config)) more.emplace("rope_freqs.weight", *divisors);
-  const auto stored = tensors_for_gguf(foreign, architecture, config, std::move(more));
+  const auto stored = tensors_for_gguf(foreign, architecture, config, rotary_tensors(architecture, config));
   GgufMetadata metadata{{"general.architecture", architecture.name},
                         {"general.name", task.experiment().name},
                         {"general.file_type", file_type(*stored, type)}};
@@ -202,7 +213,7 @@ std::string export_gguf(const fs::path& path, const Task& task,
   set_pooling(architecture, task.experiment().embedding, metadata);
   for (auto& key : gguf_keys_of(vocabulary_of(architecture, task, config.at("vocab_size"))))
     metadata.push_back(std::move(key));
-  check_keys(architecture, metadata, config, task);
+  check_keys(architecture, metadata, config, *stored, task);
   if (path.has_parent_path()) make_directory(path.parent_path());
   replace_file_atomically(path, [&](const fs::path& made) {
     write_gguf(made, metadata, *stored,

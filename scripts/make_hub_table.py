@@ -9,6 +9,7 @@ A row for each family of interop/foreign_families.cpp:
   - its words and classes are those of its ForeignFamily in interop/families/
   - what is compared: the directories that tests/parity/reference_interop.py has written, if
     tests/parity/interop_parity_test.cpp reads them
+  - its name in GGUF files: the architectures in interop/gguf/
   - remarks: REMARKS in tests/parity/reference_interop.py
 A row for each family of the published models whose facts tests/interop/published_test.cpp checks: tests/published.
 ZOO_REFERENCES: the folder of the references; default build/release/tests/references. `ctest --preset release -R
@@ -125,6 +126,16 @@ def compared():
     return result
 
 
+def gguf_names():
+    """{model_type: name of the architecture in GGUF files}"""
+    sources = "".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "interop/gguf").glob("*.cpp")))
+    pattern = r'(?:\.name = |llama_like\()"([^"]+)",\s*(?:\.model_type = )?"([^"]+)"'
+    found = {model_type: name for name, model_type in re.findall(pattern, sources)}
+    if "llama" not in found or "gpt2" not in found:
+        raise Problem("interop/gguf: there are no architectures with a name and a model_type")
+    return found
+
+
 def remarks():
     for node in ast.parse(REFERENCE.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "REMARKS":
@@ -133,12 +144,12 @@ def remarks():
 
 
 def table():
-    known, seen, notes = families(), compared(), remarks()
-    for model_type in (seen.keys() | notes.keys()) - known.keys():
+    known, seen, notes, stored = families(), compared(), remarks(), gguf_names()
+    for model_type in (seen.keys() | notes.keys() | stored.keys()) - known.keys():
         raise Problem(f"interop/foreign_families.cpp has no family {model_type}")
     lines = [
-        "| `model_type` | models | tasks that are compared | equal to transformers | opened, but not compared | remarks |",
-        "|---|---|---|---|---|---|",
+        "| `model_type` | models | tasks that are compared | equal to transformers | opened, but not compared | GGUF | remarks |",
+        "|---|---|---|---|---|---|---|",
     ]
     for model_type, (words, classes) in known.items():
         if model_type not in seen:
@@ -152,7 +163,8 @@ def table():
             f"`{model_type}`", words, ", ".join(dict.fromkeys(task for name, task in classes.items() if name in used)),
             ", ".join(text for name, text in COMPARED.items() if name in what)
             + "; " + ", ".join(text for name, text in TYPES.items() if name in types),
-            ", ".join(f"`{name}`" for name in classes if name not in used) or "–", notes.get(model_type, ""),
+            ", ".join(f"`{name}`" for name in classes if name not in used) or "–",
+            f"`{stored[model_type]}`" if model_type in stored else "–", notes.get(model_type, ""),
         ]  # fmt: skip
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)

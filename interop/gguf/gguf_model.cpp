@@ -1,8 +1,9 @@
 #include "interop/gguf/gguf_model.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <iterator>
-#include <vector>
+#include <set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -13,11 +14,12 @@
 #include "base/text.h"
 #include "interop/gguf/gguf_architectures.h"
 #include "interop/gguf/gguf_config.h"
-#include "interop/gguf/gguf_keys.h"
+#include "interop/gguf/gguf_rotary.h"
 #include "interop/gguf/gguf_tensors.h"
-#include "interop/gguf/gguf_tokenizer.h"
 #include "io/formats/gguf_file.h"
+#include "io/formats/gguf_keys.h"
 #include "io/json_document.h"
+#include "text/gguf/gguf_tokenizer.h"
 
 namespace zoo {
 namespace {
@@ -27,34 +29,60 @@ const GgufArchitecture& architecture_of(const GgufKeys& keys) {
     keys.fail(
         "split.count",
         fmt::format("one of {} files of a model: llama-gguf-split --merge FIRST NEW makes one of them", n));
+  if (const auto* found = find_gguf_architecture(keys)) return *found;
   const auto name = keys.text("general.architecture");
-  if (const auto* found = find_gguf_architecture(name)) return *found;
-  std::vector<std::string> known;
-  for (const auto& one : gguf_architectures()) known.push_back(one.name);
+  std::set<std::string> known;
+  for (const auto& one : gguf_architectures()) known.insert(one.name);
   keys.fail("general.architecture",
             fmt::format("'{}' is not supported; {} are", excerpt(name), fmt::join(known, ", ")));
 }
 
-/// Whether the output is a second copy of the embeddings, as in files of GPT-2. Copies in different formats
-/// are taken for equal.
+/// Whether the output has the numbers of the embeddings. Reads them until they differ.
 bool is_stored_twice(const GgufFile& file) {
   const char *const embeddings = "token_embd.weight", *const output = "output.weight";
-  if (!file.contains(embeddings) || file.shape(embeddings) != file.shape(output)) return false;
-  if (file.stored_as(embeddings).id != file.stored_as(output).id) return true;
-  return file.tensor(embeddings).equal(file.tensor(output));
+  const auto shape = file.contains(embeddings) ? file.shape(embeddings) : std::vector<int64_t>();
+  if (shape.size() != 2 || shape != file.shape(output) ||
+      file.stored_as(embeddings).id != file.stored_as(output).id)
+    return false;
+  constexpr int64_t step = 4096;  // rows
+  for (int64_t first = 0; first < shape[0]; first += step) {
+    auto one = torch::empty({std::min(step, shape[0] - first), shape[1]});
+    auto other = torch::empty_like(one);
+    file.read_rows_into(one, embeddings, first);
+    file.read_rows_into(other, output, first);
+    if (!one.equal(other)) return false;
+  }
+  return true;
+}
+
+bool is_tied(const GgufFile& file, const GgufArchitecture& architecture) {
+  if (!file.contains("output.weight")) return true;
+  switch (architecture.tied_output) {
+    case GgufTiedOutput::absent:
+      return false;
+    case GgufTiedOutput::often_there:
+      // Copies in different formats are taken for equal.
+      return (file.contains("token_embd.weight") &&
+              file.shape("token_embd.weight") == file.shape("output.weight") &&
+              file.stored_as("token_embd.weight").id != file.stored_as("output.weight").id) ||
+             is_stored_twice(file);
+    case GgufTiedOutput::always_there:
+      return is_stored_twice(file);
+  }
+  return false;
 }
 
 GgufTensorFacts facts_of(const GgufFile& file, const GgufArchitecture& architecture) {
-  GgufTensorFacts facts;
-  facts.is_tied = !file.contains("output.weight") || (architecture.name == "gpt2" && is_stored_twice(file));
-  facts.is_gated = file.contains("enc.blk.0.ffn_gate.weight");
-  const char* const divisors = "rope_freqs.weight";
-  if (!file.contains(divisors)) return facts;
-  constexpr int64_t most = 1 << 16;  // far more than a head is wide
-  const auto shape = file.shape(divisors);
-  if (shape.size() != 1 || shape.front() > most)
-    throw CheckpointError(fmt::format("{}: {}: not the numbers of one head", file.place(), divisors));
-  facts.rotary_divisors = file.tensor(divisors).to(torch::kFloat);
+  GgufTensorFacts facts{.is_tied = is_tied(file, architecture)};
+  for (const auto& name : file.names()) {
+    facts.names.insert(name);
+    if (!is_rotary_tensor(name)) continue;
+    constexpr int64_t most = 1 << 16;  // far more than a head is wide
+    const auto shape = file.shape(name);
+    if (shape.size() != 1 || shape.front() > most)
+      throw CheckpointError(fmt::format("{}: {}: not the numbers of one head", file.place(), name));
+    facts.rotary.emplace(name, file.tensor(name).to(torch::kFloat));
+  }
   return facts;
 }
 

@@ -18,8 +18,8 @@ struct GgufModel {
 };
 
 /// Opens a file of one of gguf_architectures(). Reads no weights, except the divisors of rotary positions
-/// and, in files of GPT-2, the embeddings and the output, which it compares. Throws CheckpointError, which
-/// names the file and what in it is not supported.
+/// and, where an architecture has the output also if it is tied, it and the embeddings, to compare them.
+/// Throws CheckpointError, which names the file and what in it is not supported.
 GgufModel open_gguf(const std::filesystem::path& path);
 
 /// Its config.json alone. Throws CheckpointError likewise.

@@ -193,6 +193,21 @@ void decode_q6_k(Bytes blocks, std::span<float> to) {
   });
 }
 
+/// Numbers of the format E2M1, with a power of two for each block (Rouhani et al. 2023).
+void decode_mxfp4(Bytes blocks, std::span<float> to) {
+  for_each_block<kBlock, 17>(blocks, to, [](Bytes block, std::span<float> y) {
+    constexpr std::array<float, 16> values{0,     0.5F,  1,  1.5F,  2,  3,  4,  6,
+                                           -0.0F, -0.5F, -1, -1.5F, -2, -3, -4, -6};
+    constexpr int bias = 127;
+    const int exponent = static_cast<int>(byte_at(block, 0)) - bias;
+    const auto packed = block.subspan(1);
+    for (size_t j = 0; j < kBlock / 2; ++j) {
+      y[j] = std::ldexp(values.at(static_cast<size_t>(low_bits(packed, j))), exponent);
+      y[j + kBlock / 2] = std::ldexp(values.at(static_cast<size_t>(high_bits(packed, j))), exponent);
+    }
+  });
+}
+
 constexpr auto kTypes = std::to_array<BlockType>({
     {0, "F32", 1, 4, nullptr, nullptr, torch::kFloat32},
     {1, "F16", 1, 2, nullptr, nullptr, torch::kFloat16},
@@ -205,6 +220,8 @@ constexpr auto kTypes = std::to_array<BlockType>({
     {12, "Q4_K", kSuperBlock, 144, decode_q4_k, nullptr, torch::kFloat32},
     {13, "Q5_K", kSuperBlock, 176, decode_q5_k, nullptr, torch::kFloat32},
     {14, "Q6_K", kSuperBlock, 210, decode_q6_k, nullptr, torch::kFloat32},
+    // bfloat16 has all of its numbers.
+    {39, "MXFP4", kBlock, 17, decode_mxfp4, nullptr, torch::kBFloat16},
 });
 
 }  // namespace

@@ -22,7 +22,7 @@ struct BlockType {
   /// Writes whole blocks of numbers. Null for numbers that are stored as they are, and for formats that are
   /// only read.
   void (*encode)(std::span<const float> numbers, std::span<std::byte> to);
-  /// The type in which a tensor is read: as it is stored, or float32 for blocks.
+  /// The type in which a tensor is read: as it is stored, or float32 for most blocks.
   torch::ScalarType type;
 };
 

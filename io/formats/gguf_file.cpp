@@ -250,15 +250,36 @@ const BlockType& GgufFile::stored_as(const std::string& name) const {
 
 torch::ScalarType GgufFile::dtype(const std::string& name) const { return stored_as(name).type; }
 
-/// Reads piece by piece, so that a tensor that is converted is not in memory twice.
 void GgufFile::read_into(const torch::Tensor& to, const std::string& name) const {
   const auto& stored = entry(name);
-  const auto& type = stored_as(name);
   if (to.sizes() != torch::IntArrayRef(stored.shape)) {
     throw CheckpointError(fmt::format("'{}': '{}' has the shape ({}), but ({}) is needed", path_.string(),
                                       excerpt(name), fmt::join(stored.shape, ", "),
                                       fmt::join(to.sizes(), ", ")));
   }
+  read_elements(to, name, 0);
+}
+
+void GgufFile::read_rows_into(const torch::Tensor& to, const std::string& name, int64_t first) const {
+  const auto& shape = entry(name).shape;
+  auto rows = shape;
+  if (!rows.empty() && to.dim() > 0) rows.front() = to.size(0);
+  // Of a vector, a row is a number, and may be a part of a block.
+  const bool fits = shape.size() > 1 && to.sizes() == torch::IntArrayRef(rows) && first >= 0 &&
+                    to.size(0) <= shape.front() - first;
+  if (!fits) {
+    throw CheckpointError(fmt::format("'{}': '{}' has the shape ({}), but rows ({}) from {} on are needed",
+                                      path_.string(), excerpt(name), fmt::join(shape, ", "),
+                                      fmt::join(to.sizes(), ", "), first));
+  }
+  const int64_t n = to.size(0) == 0 ? 0 : to.numel() / to.size(0);
+  read_elements(to, name, first * n);
+}
+
+/// Reads piece by piece, so that a tensor that is converted is not in memory twice.
+void GgufFile::read_elements(const torch::Tensor& to, const std::string& name, int64_t first) const {
+  const auto& stored = entry(name);
+  const auto& type = stored_as(name);
   constexpr int64_t most_elements = int64_t{1} << 20;  // whole blocks of every format
   const bool is_direct = to.is_contiguous();
   auto flat = is_direct ? to.view({-1}) : torch::empty({to.numel()}, to.options());
@@ -267,7 +288,7 @@ void GgufFile::read_into(const torch::Tensor& to, const std::string& name) const
     const int64_t n = std::min(most_elements, flat.numel() - begin);
     const auto n_blocks = static_cast<size_t>(n / type.elements);
     bytes.resize(n_blocks * type.bytes);
-    const uint64_t at = stored.begin + static_cast<uint64_t>(begin / type.elements) * type.bytes;
+    const uint64_t at = stored.begin + static_cast<uint64_t>((first + begin) / type.elements) * type.bytes;
     size_t got = 0;
     try {
       got = read_at(file_, path_, at, {reinterpret_cast<char*>(bytes.data()), bytes.size()});
@@ -275,7 +296,8 @@ void GgufFile::read_into(const torch::Tensor& to, const std::string& name) const
       throw CheckpointError(error.what());
     }
     if (got < bytes.size()) fail(path_, "it ends at byte {}; was it cut while it was read?", at + got);
-    auto piece = torch::empty({n}, torch::TensorOptions().dtype(type.type));
+    auto piece =
+        torch::empty({n}, torch::TensorOptions().dtype(type.decode == nullptr ? type.type : torch::kFloat32));
     if (type.decode == nullptr) {
       std::memcpy(piece.mutable_data_ptr(), bytes.data(), bytes.size());
     } else {

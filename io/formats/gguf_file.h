@@ -17,8 +17,8 @@
 namespace zoo {
 
 /// Opening reads keys and shapes, all checked against the file's size. Tensors are read when they are asked
-/// for. Blocks of small integers become float32. Shapes are in the order of LibTorch: GGUF lists the
-/// dimensions from the last to the first.
+/// for. Blocks of small integers become float32, and MXFP4 bfloat16. Shapes are in the order of LibTorch:
+/// GGUF lists the dimensions from the last to the first.
 class GgufFile final : public TensorSource {
  public:
   /// Throws a CheckpointError that names the path and the problem: no GGUF file, damaged, or of another
@@ -33,6 +33,8 @@ class GgufFile final : public TensorSource {
   std::vector<int64_t> shape(const std::string& name) const override { return entry(name).shape; }
   torch::ScalarType dtype(const std::string& name) const override;
   void read_into(const torch::Tensor& to, const std::string& name) const override;
+  /// The same for the rows from `first` on, as many as `to` has. The tensor has at least two dimensions.
+  void read_rows_into(const torch::Tensor& to, const std::string& name, int64_t first) const;
   std::string place() const override { return path_.string(); }
   /// The format in which a tensor is stored, such as "Q4_1". Throws CheckpointError.
   const BlockType& stored_as(const std::string& name) const;
@@ -44,6 +46,8 @@ class GgufFile final : public TensorSource {
     uint64_t begin;  // bytes from the start of the file
   };
   const Entry& entry(const std::string& name) const;
+  /// Reads from the element `first` on.
+  void read_elements(const torch::Tensor& to, const std::string& name, int64_t first) const;
 
   std::filesystem::path path_;
   Descriptor file_;

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""GGUF files of BERT and T5 that `zoo export` writes, of models of random weights that transformers makes:
+"""GGUF files of BERT, NomicBERT, ModernBERT and T5 that `zoo export` writes, of models of random weights that transformers makes:
 
   * the package gguf reads every key and every tensor that it should, and nothing else;
   * read here again, they give the same vectors, tokens and log-probabilities;
-  * llama.cpp (the package xllamacpp) finds the same tokens in texts; the vectors of BERT and the log-probabilities of T5
+  * llama.cpp (the package xllamacpp) finds the same tokens in texts; the vectors of encoders and the log-probabilities of T5
     differ by at most 2e-3. The Python interface of xllamacpp cannot run T5: its library is called for that.
 
   gguf_encoders_test.py [NAME...]
@@ -118,11 +118,14 @@ class Bert:
                 expected[f"{BERT[module]}.{part}"] = tensor.numpy()
         return expected
 
+    def body(self):
+        return getattr(self.model, "bert", self.model)
+
     def check(self, name, directory, path):
         import torch
 
         server = LlamaCpp(path, embedding=True)
-        body = getattr(self.model, "bert", self.model)
+        body = self.body()
         for place in (directory, path):
             for text, found in encoded(place, TEXTS):
                 ids = self.tokenizer(text).input_ids
@@ -139,6 +142,114 @@ class Bert:
             largest = max(largest, (ours - theirs).abs().max().item())
         print(f"{name}: vectors differ from llama.cpp's by at most {largest:.1e}")
         assert largest <= TOLERANCE, name
+
+
+def by_table(architecture, tensors, n_layers, skipped=()):
+    """Tensors of transformers by the names that the package gguf has for them."""
+    import gguf
+
+    arch = next(arch for arch, name in gguf.MODEL_ARCH_NAMES.items() if name == architecture)
+    names = gguf.get_tensor_name_map(arch, n_layers)
+    expected = {}
+    for key, tensor in tensors.items():
+        module, part = key.rsplit(".", 1)
+        if not module.startswith(tuple(skipped)):
+            assert names.get_name(module), (architecture, key)
+            expected[f"{names.get_name(module)}.{part}"] = tensor.numpy()
+    return expected
+
+
+class NomicBert(Bert):
+    def save(self, directory):
+        import transformers
+
+        self.tokenizer = word_pieces(lowercase=True)
+        self.config = transformers.NomicBertConfig(
+            vocab_size=len(self.tokenizer) + 3, hidden_size=72, intermediate_size=100, num_hidden_layers=3,
+            num_attention_heads=6, max_position_embeddings=64, type_vocab_size=2, pad_token_id=0,
+            rope_parameters={"rope_type": "default", "rope_theta": 500.0},
+        )  # fmt: skip
+        self.model = randomize(getattr(transformers, self.kind)(self.config), 0.15)
+        self.model.save_pretrained(directory)
+        self.tokenizer.save_pretrained(directory)
+
+    def keys(self, name, file_type):
+        of_bert = super().keys(name, file_type)
+        shared = {key: value for key, value in of_bert.items() if not key.startswith("bert.")}
+        return shared | {"general.architecture": "nomic-bert"} | {f"nomic-bert.{key}": value for key, value in {
+            "vocab_size": self.config.vocab_size, "embedding_length": 72, "feed_forward_length": 100, "block_count": 3,
+            "attention.head_count": 6, "context_length": 64, "attention.layer_norm_epsilon": self.config.layer_norm_eps,
+            "attention.head_count_kv": 6, "attention.key_length": 12, "attention.value_length": 12,
+            "rope.dimension_count": 12, "rope.freq_base": 500.0, "attention.causal": False, "pooling_type": 1}.items()}  # fmt: skip
+
+    def tensors(self):
+        from safetensors.torch import load_file
+
+        stored = load_file(self.directory / "model.safetensors")
+        stored = {key.removeprefix("nomic_bert."): tensor for key, tensor in stored.items()}
+        return by_table("nomic-bert", stored, 3, ("cls", "pooler"))
+
+    def body(self):
+        return getattr(self.model, "nomic_bert", self.model)
+
+
+class ModernBert(Bert):
+    def save(self, directory):
+        import transformers
+        from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+
+        made = Tokenizer(models.BPE())
+        made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        made.decoder = decoders.ByteLevel()
+        made.train_from_iterator([WORDS] * 4, trainers.BpeTrainer(
+            vocab_size=300, special_tokens=["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"],
+            initial_alphabet=pre_tokenizers.ByteLevel.alphabet()))  # fmt: skip
+        made.post_processor = processors.TemplateProcessing(
+            "[CLS] $A [SEP]", "[CLS] $A [SEP] $B [SEP]", [("[CLS]", 2), ("[SEP]", 3)])  # fmt: skip
+        self.tokenizer = transformers.PreTrainedTokenizerFast(
+            tokenizer_object=made, pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]", sep_token="[SEP]",
+            mask_token="[MASK]", clean_up_tokenization_spaces=False,
+        )  # fmt: skip
+        self.config = transformers.ModernBertConfig(
+            vocab_size=len(self.tokenizer) + 3, hidden_size=72, intermediate_size=100, num_hidden_layers=5,
+            num_attention_heads=6, max_position_embeddings=64, local_attention=6, global_attn_every_n_layers=3,
+            pad_token_id=0, cls_token_id=2, sep_token_id=3, bos_token_id=2, eos_token_id=3,
+            rope_parameters={"full_attention": {"rope_type": "default", "rope_theta": 500.0},
+                             "sliding_attention": {"rope_type": "default", "rope_theta": 50.0}},
+        )  # fmt: skip
+        self.model = randomize(getattr(transformers, self.kind)(self.config), 0.15)
+        self.model.save_pretrained(directory)
+        self.tokenizer.save_pretrained(directory)
+
+    def keys(self, name, file_type):
+        document = json.loads(self.tokenizer.backend_tokenizer.to_str())
+        tokens = in_order(self.tokenizer)
+        n = len(tokens)
+        return {
+            "general.architecture": "modern-bert", "general.name": name, "general.file_type": file_type,
+            "tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": "gpt-2", "tokenizer.ggml.add_space_prefix": False,
+            "tokenizer.ggml.tokens": [*tokens, *(f"[PAD{n + i}]" for i in range(3))],
+            "tokenizer.ggml.token_type": [3] * 5 + [1] * (n - 5) + [5] * 3,
+            "tokenizer.ggml.merges": [" ".join(merge) for merge in document["model"]["merges"]],
+            "tokenizer.ggml.padding_token_id": 0, "tokenizer.ggml.unknown_token_id": 1, "tokenizer.ggml.bos_token_id": 2,
+            "tokenizer.ggml.eos_token_id": 3, "tokenizer.ggml.cls_token_id": 2, "tokenizer.ggml.seperator_token_id": 3,
+            "tokenizer.ggml.mask_token_id": 4, "tokenizer.ggml.add_bos_token": True, "tokenizer.ggml.add_eos_token": True,
+        } | {f"modern-bert.{key}": value for key, value in {
+            "vocab_size": self.config.vocab_size, "embedding_length": 72, "feed_forward_length": 100, "block_count": 5,
+            "attention.head_count": 6, "context_length": 64, "attention.layer_norm_epsilon": self.config.norm_eps,
+            "attention.head_count_kv": 6, "attention.key_length": 12, "attention.value_length": 12,
+            "attention.sliding_window": 6, "rope.dimension_count": 12, "rope.freq_base": 500.0, "rope.freq_base_swa": 50.0,
+            "attention.causal": False, "pooling_type": 1}.items()}  # fmt: skip
+
+    def tensors(self):
+        from safetensors.torch import load_file
+
+        stored = load_file(self.directory / "model.safetensors")
+        stored = {key.removeprefix("model."): tensor for key, tensor in stored.items()}
+        return by_table("modern-bert", stored, 5, ("head", "decoder"))
+
+    def body(self):
+        return getattr(self.model, "model", self.model)
 
 
 T5_LAYERS = {
@@ -352,6 +463,10 @@ def models():
         "bert": Bert("BertModel"),
         "bert-masked": Bert("BertForMaskedLM"),
         "bert-cased": Bert("BertModel", lowercase=False),
+        "nomic-bert": NomicBert("NomicBertModel"),
+        "nomic-bert-masked": NomicBert("NomicBertForMaskedLM"),
+        "modern-bert": ModernBert("ModernBertModel"),
+        "modern-bert-masked": ModernBert("ModernBertForMaskedLM"),
         "t5": T5(gated=True, tied=False),
         "t5-tied": T5(gated=False, tied=True),
         "t5-spiece": T5(gated=False, tied=False, spiece=True),
@@ -384,6 +499,7 @@ def main():
             if names and name not in names:
                 continue
             directory, path = made / name, made / f"{name}.gguf"
+            model.directory = directory
             model.save(directory)
             zoo("export", directory, path, "--weights", "fp32")
             same_keys(path, model.keys(name, 0))

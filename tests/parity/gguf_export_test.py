@@ -219,11 +219,12 @@ class Model:
         self.model = AutoModelForCausalLM.from_config(self.config).float().eval()
         with torch.no_grad():
             for name, parameter in self.model.named_parameters():
-                # llama.cpp takes GPT-2's activation from a table of float16.
-                width = 0.15 if self.config.model_type == "gpt2" else 0.2
-                parameter.copy_(torch.randn_like(parameter) * (width if parameter.dim() > 1 else 0.3))
+                parameter.copy_(torch.randn_like(parameter) * (self.width() if parameter.dim() > 1 else 0.3))
                 if "norm" in name or ".ln_" in name:
                     parameter.add_(name.endswith("weight") and self.config.model_type != "gemma3_text")
+            for name, buffer in self.model.named_buffers():
+                if name.endswith("e_score_correction_bias"):
+                    buffer.copy_(torch.randn_like(buffer) * 0.1)
             # The end, rows without a token, and parts of characters, of which llama.cpp does not say the probability,
             # have the logit 0, so that they are never the likeliest.
             texts = [self.tokenizer.decode(id) for id in range(self.config.vocab_size)]
@@ -231,8 +232,14 @@ class Model:
             silent = [id for id, text in enumerate(texts) if id in special or not text or not text.isascii()]
             for rows in (self.model.get_input_embeddings().weight, self.model.get_output_embeddings().weight):
                 rows[silent] = 0
+            if getattr(self.model.get_output_embeddings(), "bias", None) is not None:
+                self.model.get_output_embeddings().bias[silent] = 0
         self.model.save_pretrained(directory)
         self.tokenizer.save_pretrained(directory)
+
+    def width(self):
+        """The deviation of matrices. llama.cpp takes GPT-2's activation from a table of float16."""
+        return 0.15 if self.config.model_type == "gpt2" else 0.2
 
     @property
     def architecture(self):
@@ -362,7 +369,8 @@ def same_keys(path, expected):
         assert found.get(key) == rounded.get(key), (path, key, found.get(key), rounded.get(key))
 
 
-PLAIN = ("position_embd.weight", "token_types.weight", "attn_rel_b.weight")  # float32 in every file
+PLAIN = ("position_embd.weight", "token_types.weight", "attn_rel_b.weight", "_norm.weight", ".bias",
+         "ffn_gate_inp.weight")  # fmt: skip  # float32 in every file
 
 
 def same_tensors(path, expected, quantized):

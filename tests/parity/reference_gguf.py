@@ -10,12 +10,12 @@ import torch
 from gguf import GGMLQuantizationType as Type
 from safetensors.torch import save_file
 
-BLOCKS = [Type.Q4_0, Type.Q4_1, Type.Q5_0, Type.Q5_1, Type.Q8_0, Type.Q4_K, Type.Q5_K, Type.Q6_K]
+BLOCKS = [Type.Q4_0, Type.Q4_1, Type.Q5_0, Type.Q5_1, Type.Q8_0, Type.Q4_K, Type.Q5_K, Type.Q6_K, Type.MXFP4]
 ROWS, COLUMNS = 5, 768  # three large blocks a row
 # The numbers of 16 bits in a block of each format, which must not be infinite: their places.
 HALVES = {
     Type.Q4_0: [0], Type.Q4_1: [0, 2], Type.Q5_0: [0], Type.Q5_1: [0, 2], Type.Q8_0: [0], Type.Q4_K: [0, 2],
-    Type.Q5_K: [0, 2], Type.Q6_K: [208],
+    Type.Q5_K: [0, 2], Type.Q6_K: [208], Type.MXFP4: [],
 }  # fmt: skip
 
 
@@ -26,6 +26,8 @@ def random_blocks(kind):
     scales = torch.randn(len(blocks), len(HALVES[kind])).to(torch.float16).numpy().view(np.uint8)
     for i, place in enumerate(HALVES[kind]):
         blocks[:, place : place + 2] = scales[:, 2 * i : 2 * i + 2]
+    if kind == Type.MXFP4:  # a power of two that float32 has
+        blocks[:, 0] = blocks[:, 0] // 4 + 96
     return blocks.reshape(ROWS, -1)
 
 

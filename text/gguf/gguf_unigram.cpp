@@ -1,4 +1,4 @@
-#include "interop/gguf/gguf_unigram.h"
+#include "text/gguf/gguf_unigram.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "base/text.h"
-#include "interop/gguf/gguf_token_kinds.h"
-#include "interop/gguf/tokenizer_refusal.h"
+#include "text/gguf/gguf_token_kinds.h"
+#include "text/gguf/tokenizer_refusal.h"
 #include "tokenizers/subwords/specification.h"
 
 namespace zoo {

@@ -1,12 +1,12 @@
-#include "interop/gguf/sentencepiece_blanks.h"
+#include "text/gguf/sentencepiece_blanks.h"
 
 #include <string_view>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
-#include "interop/gguf/gguf_token_kinds.h"
-#include "interop/gguf/tokenizer_refusal.h"
+#include "text/gguf/gguf_token_kinds.h"
+#include "text/gguf/tokenizer_refusal.h"
 #include "tokenizers/hub/exported_pieces.h"
 #include "tokenizers/subwords/specification.h"
 

@@ -1,10 +1,10 @@
-#include "interop/gguf/gguf_word_pieces.h"
+#include "text/gguf/gguf_word_pieces.h"
 
 #include <string_view>
 #include <utility>
 
-#include "interop/gguf/gguf_token_kinds.h"
-#include "interop/gguf/tokenizer_refusal.h"
+#include "text/gguf/gguf_token_kinds.h"
+#include "text/gguf/tokenizer_refusal.h"
 #include "tokenizers/subwords/specification.h"
 
 namespace zoo {

@@ -2,12 +2,15 @@
 // The keys of a GGUF file, read with their types.
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
+
+#include "io/formats/gguf_writer.h"
 
 namespace zoo {
 
@@ -35,6 +38,9 @@ class GgufKeys {
   std::string text(const std::string& key, const std::string& otherwise) const;
   bool flag(const std::string& key, bool otherwise) const;
 
+  /// Throws CheckpointError for the first key that begins so, that nobody has asked for, and that is not
+  /// known to change nothing.
+  void finish(const std::string& prefix) const;
   [[noreturn]] void fail(std::string_view key, std::string_view problem) const;
 
  private:
@@ -47,6 +53,32 @@ class GgufKeys {
 
   std::string place_;
   const nlohmann::json& keys_;
+  mutable std::set<std::string> accounted_;
+};
+
+/// Adds keys of one architecture to those of a file.
+class GgufKeyWriter {
+ public:
+  GgufKeyWriter(const std::string& architecture, GgufMetadata& keys)
+      : prefix_(architecture + "."), keys_(keys) {}
+  void integer(std::string_view key, int64_t value) const {
+    keys_.emplace_back(name(key), static_cast<uint32_t>(value));
+  }
+  /// A key that belongs to no architecture.
+  void shared_integer(const std::string& key, int64_t value) const {
+    keys_.emplace_back(key, static_cast<uint32_t>(value));
+  }
+  void number(std::string_view key, double value) const {
+    keys_.emplace_back(name(key), static_cast<float>(value));
+  }
+  void flag(std::string_view key, bool value) const { keys_.emplace_back(name(key), value); }
+  void text(std::string_view key, const std::string& value) const { keys_.emplace_back(name(key), value); }
+
+ private:
+  std::string name(std::string_view key) const { return prefix_ + std::string(key); }
+
+  std::string prefix_;
+  GgufMetadata& keys_;
 };
 
 }  // namespace zoo

@@ -5,7 +5,7 @@
 #include <map>
 #include <string>
 
-#include "interop/gguf/gguf_keys.h"
+#include "io/formats/gguf_keys.h"
 
 namespace zoo {
 

@@ -1,4 +1,4 @@
-#include "interop/gguf/gguf_vocabulary.h"
+#include "text/gguf/gguf_vocabulary.h"
 
 #include <algorithm>
 #include <array>
@@ -15,15 +15,15 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "interop/gguf/gguf_pre_tokenizers.h"
-#include "interop/gguf/gguf_token_kinds.h"
-#include "interop/gguf/gguf_unigram.h"
-#include "interop/gguf/gguf_word_pieces.h"
-#include "interop/gguf/sentencepiece_blanks.h"
-#include "interop/gguf/sentencepiece_document.h"
-#include "interop/gguf/tokenizer_refusal.h"
 #include "io/json_document.h"
 #include "text/chat_template.h"
+#include "text/gguf/gguf_pre_tokenizers.h"
+#include "text/gguf/gguf_token_kinds.h"
+#include "text/gguf/gguf_unigram.h"
+#include "text/gguf/gguf_word_pieces.h"
+#include "text/gguf/sentencepiece_blanks.h"
+#include "text/gguf/sentencepiece_document.h"
+#include "text/gguf/tokenizer_refusal.h"
 #include "tokenizers/hub/old_files.h"
 #include "tokenizers/hub/sentencepiece_merges.h"
 #include "tokenizers/hub/settings.h"

@@ -1,4 +1,4 @@
-#include "interop/gguf/gguf_tokenizer.h"
+#include "text/gguf/gguf_tokenizer.h"
 
 #include <algorithm>
 #include <array>
@@ -12,11 +12,11 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
-#include "interop/gguf/gguf_pre_tokenizers.h"
-#include "interop/gguf/gguf_token_kinds.h"
-#include "interop/gguf/gguf_unigram.h"
-#include "interop/gguf/gguf_word_pieces.h"
 #include "io/json_document.h"
+#include "text/gguf/gguf_pre_tokenizers.h"
+#include "text/gguf/gguf_token_kinds.h"
+#include "text/gguf/gguf_unigram.h"
+#include "text/gguf/gguf_word_pieces.h"
 #include "tokenizers/hub/exported_vocabulary.h"
 #include "tokenizers/hub/sentencepiece_merges.h"
 #include "tokenizers/subwords/vocabulary.h"

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "interop/gguf/gguf_architectures.h"
+#include "io/formats/gguf_writer.h"
 #include "tokenizers/hub_tokenizer.h"
 
 namespace zoo {

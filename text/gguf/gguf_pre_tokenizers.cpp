@@ -1,4 +1,4 @@
-#include "interop/gguf/gguf_pre_tokenizers.h"
+#include "text/gguf/gguf_pre_tokenizers.h"
 
 #include <algorithm>
 #include <initializer_list>

@@ -1,4 +1,7 @@
-#include "interop/gguf/gguf_keys.h"
+#include "io/formats/gguf_keys.h"
+
+#include <algorithm>
+#include <array>
 
 #include <fmt/format.h>
 
@@ -12,6 +15,7 @@ void GgufKeys::fail(std::string_view key, std::string_view problem) const {
 }
 
 const nlohmann::json& GgufKeys::value(const std::string& key) const {
+  accounted_.insert(key);
   const auto found = keys_.find(key);
   if (found == keys_.end()) fail(key, "missing");
   return *found;
@@ -105,6 +109,24 @@ bool GgufKeys::flag(const std::string& key, bool otherwise) const {
   const auto& found = value(key);
   if (!found.is_boolean()) fail(key, "not true or false");
   return found.get<bool>();
+}
+
+void GgufKeys::finish(const std::string& prefix) const {
+  // How a program stored the model, or what it does besides computing it.
+  constexpr auto harmless = std::to_array<std::string_view>({"tensor_data_layout", "pooling_type"});
+  // 0: llama.cpp does without them.
+  constexpr auto absent = std::to_array<std::string_view>(
+      {"expert_count", "expert_used_count", "attention.clamp_kqv", "attention.max_alibi_bias",
+       "attention.sliding_window", "nextn_predict_layers", "expert_group_count"});
+  for (const auto& key : names(prefix)) {
+    const auto name = std::string_view(key).substr(prefix.size());
+    // What has positions to turn looks at their keys itself.
+    if (name.starts_with("rope.") || accounted_.contains(key) ||
+        std::ranges::find(harmless, name) != harmless.end())
+      continue;
+    if (std::ranges::find(absent, name) == absent.end()) fail(key, "this key of the model is not known");
+    if (number(key) != 0) fail(key, "the architecture has this only as 0 here");
+  }
 }
 
 }  // namespace zoo

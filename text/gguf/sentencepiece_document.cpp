@@ -1,4 +1,4 @@
-#include "interop/gguf/sentencepiece_document.h"
+#include "text/gguf/sentencepiece_document.h"
 
 #include <algorithm>
 #include <bit>
@@ -10,9 +10,9 @@
 
 #include <fmt/format.h>
 
-#include "interop/gguf/gguf_token_kinds.h"
-#include "interop/gguf/gguf_unigram.h"
-#include "interop/gguf/tokenizer_refusal.h"
+#include "text/gguf/gguf_token_kinds.h"
+#include "text/gguf/gguf_unigram.h"
+#include "text/gguf/tokenizer_refusal.h"
 #include "tokenizers/hub/sentencepiece_merges.h"
 #include "tokenizers/hub/tiktoken.h"
 #include "tokenizers/sentencepiece/model_fields.h"

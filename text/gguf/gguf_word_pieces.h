@@ -7,7 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "interop/gguf/gguf_keys.h"
+#include "io/formats/gguf_keys.h"
 #include "io/formats/gguf_writer.h"
 
 namespace zoo {
