@@ -314,13 +314,26 @@ TEST(Experts, BalanceMayBeOverTheLastStep) {
 TEST(Experts, MayBeStoredInFewerBits) {
   const torch::NoGradGuard no_grad;
   const auto x = torch::randn({2, 7, kTokenWidth});
-  for (const auto format : {WeightFormat::bf16, WeightFormat::int8}) {
+  for (const auto format : {WeightFormat::bf16, WeightFormat::int8, WeightFormat::int4}) {
+    SCOPED_TRACE(static_cast<int>(format));
     auto experts = random_experts(some_experts().router(Router::softmax_after_top_k));
     const auto before = experts(x);
     store_weights(*experts, format);
     const auto after = experts(x);
-    EXPECT_LT((after - before).norm().item<double>(), 0.1 * before.norm().item<double>());
+    const double most = format == WeightFormat::int4 ? 0.3 : 0.1;
+    EXPECT_LT((after - before).norm().item<double>(), most * before.norm().item<double>());
     EXPECT_FALSE(torch::equal(after, before));
+    // The numbers that are stored, in fp32. Products with whole numbers also round their inputs to eight
+    // bits.
+    auto plain = random_experts(some_experts().router(Router::softmax_after_top_k));
+    const auto maps_of = [](const Experts& one) {
+      return std::vector<Linear>{one->router, one->gate, one->up, one->down};
+    };
+    const auto stored = maps_of(experts), whole = maps_of(plain);
+    for (size_t i = 0; i < stored.size(); ++i)
+      whole[i]->matrix().parameter().detach().copy_(stored[i]->matrix().values());
+    const double rounding = format == WeightFormat::bf16 ? 1e-5 : 0.02;
+    EXPECT_LT((plain(x) - after).norm().item<double>(), rounding * after.norm().item<double>());
   }
 }
 
