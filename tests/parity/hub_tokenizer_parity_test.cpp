@@ -127,7 +127,7 @@ TEST_F(HubTokenizerParity, ByteFallback) {
 }
 
 TEST_F(HubTokenizerParity, PrefixesAndSuffixes) {
-  for (const auto* name : {"clip", "prefixed", "prefixed-suffixed"}) compare(name);
+  for (const auto* name : {"clip", "clip-files", "prefixed", "prefixed-suffixed"}) compare(name);
 }
 
 TEST_F(HubTokenizerParity, Unigram) {
@@ -172,6 +172,8 @@ class HubSentencePieceParity : public HubTokenizerParity {
 TEST_F(HubSentencePieceParity, T5) {
   for (const auto* name : {"t5", "t5-20", "t5-plain"}) compare(name);
 }
+
+TEST_F(HubSentencePieceParity, Siglip) { compare("siglip"); }
 
 TEST_F(HubSentencePieceParity, Llama) { compare("llama"); }
 

@@ -5,7 +5,7 @@ import json
 
 import sentencepiece
 from reference_hub_tokenizers import CORPUS, write
-from transformers import LlamaTokenizer, MarianTokenizer, T5Tokenizer
+from transformers import LlamaTokenizer, MarianTokenizer, SiglipTokenizer, T5Tokenizer
 
 
 def model(**options):
@@ -63,6 +63,17 @@ def t5(directory):
               more=["<extra_id_0>", " <extra_id_19> x", "</s>", "<pad>", "<extra_id_1><extra_id_0>"])
 
 
+def siglip(directory):
+    folder = directory / "siglip"
+    folder.mkdir()
+    options = {"vocab_size": 600, "pad_id": 0, "eos_id": 1, "unk_id": 2, "bos_id": -1, "pad_piece": "<pad>"}
+    (folder / "spiece.model").write_bytes(model(**options))
+    tokenizer = SiglipTokenizer.from_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    write(directory, "siglip", reference=tokenizer, n=700,
+          more=["</s>", " </s> a", "<unk>", "a</s>b", "To BE, or not!", "\u2581a", "  a", "x-y. z", "\u0130 \u03a3"])
+
+
 def llama(directory):
     folder = directory / "llama"
     folder.mkdir()
@@ -96,4 +107,4 @@ def marian(directory):
           more=["</s>", "<pad>", ">>fra<< to be", ">>x<< y", ">> "])
 
 
-CASES = [t5, llama, marian]
+CASES = [t5, siglip, llama, marian]

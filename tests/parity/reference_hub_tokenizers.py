@@ -16,7 +16,7 @@ import sentencepiece
 import torch
 from reference import write_case
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
-from transformers import (AutoTokenizer, BertTokenizerFast, EsmTokenizer, GPT2TokenizerFast, LlamaTokenizerFast,
+from transformers import (AutoTokenizer, BertTokenizerFast, CLIPTokenizerFast, EsmTokenizer, GPT2TokenizerFast, LlamaTokenizerFast,
                           PreTrainedTokenizerFast, RobertaTokenizerFast)
 from transformers.convert_slow_tokenizer import bytes_to_unicode
 
@@ -422,6 +422,21 @@ def clip(directory):
         write(directory, name, more=["<start>", "<end>"], n=800)
 
 
+def clip_files(directory):
+    """vocab.json and merges.txt, as the first directories of CLIP have them."""
+    folder = directory / "clip-files"
+    folder.mkdir()
+    made = json.loads((directory / "clip" / "tokenizer.json").read_text())["model"]
+    vocab = {token: id for token, id in made["vocab"].items() if id > 1}
+    names = {token: i for i, token in enumerate([*vocab, "<|startoftext|>", "<|endoftext|>"])}
+    merges = [merge if isinstance(merge, str) else " ".join(merge) for merge in made["merges"]]
+    (folder / "vocab.json").write_text(json.dumps(names))
+    (folder / "merges.txt").write_text("\n".join(["#version: 0.2", *merges]))
+    (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "CLIPTokenizer"}))
+    write(directory, "clip-files", more=["<|startoftext|>", "a<|endoftext|>b", "It's 1984"], n=800,
+          reference=CLIPTokenizerFast.from_pretrained(folder))
+
+
 def field(message, number):
     """The bytes of a field of a message in protobuf's form."""
     at = 0
@@ -514,5 +529,5 @@ def esm(directory):
     write(directory, "esm", more=["MKTAYIAKQR", "MK TA", "<mask>", "<null_1>", "-.X", "mkt"], frames=False)
 
 
-CASES = [esm, tiktoken, clip, unigram, word_level, gpt2, roberta, llama3, other_byte_level, llama2, bert, pipelines,
+CASES = [esm, tiktoken, clip, clip_files, unigram, word_level, gpt2, roberta, llama3, other_byte_level, llama2, bert, pipelines,
          added_tokens, classes_of_models]

@@ -13,6 +13,7 @@
 #include "tokenizers/hub/added_tokens.h"
 #include "tokenizers/hub/frame_of_template.h"
 #include "tokenizers/hub/places.h"
+#include "tokenizers/hub/python_blanks.h"
 #include "tokenizers/hub/text_codec.h"
 #include "tokenizers/subwords/byte_level.h"
 #include "tokenizers/subwords/decoder.h"
@@ -55,6 +56,8 @@ bool adds_by_flags(const TokenizerSettings& settings) {
          (type == "LlamaTokenizer" || type == "CodeLlamaTokenizer" || type == "GemmaTokenizer");
 }
 
+bool is_clip(const TokenizerSettings& settings) { return settings.type == "CLIPTokenizer"; }
+
 /// What classes of transformers change in a tokenizer.json that they load.
 void adapt_to_class(SpecJson& document, const TokenizerSettings& settings) {
   if (!settings.has_config && settings.type.empty()) return;
@@ -65,6 +68,13 @@ void adapt_to_class(SpecJson& document, const TokenizerSettings& settings) {
   if (cut != document.end() && is_of_type(*cut, "ByteLevel") && cut->contains("add_prefix_space") &&
       !(is_general && is_of_transformers_5(settings)))
     (*cut)["add_prefix_space"] = settings.flag("add_prefix_space", false);
+  // A class that puts a blank in the place of each end of a word, when it decodes.
+  if (const auto decoder = document.find("decoder");
+      is_clip(settings) && decoder != document.end() && is_of_type(*decoder, "ByteLevel")) {
+    const auto suffix = option(document.at("model"), "end_of_word_suffix", "");
+    const SpecJson blanks = {{"type", "Replace"}, {"pattern", {{"String", suffix}}}, {"content", " "}};
+    *decoder = {{"type", "Sequence"}, {"decoders", SpecJson::array({*decoder, blanks})}};
+  }
   static constexpr auto marks_words = std::to_array<std::string_view>(
       {"LlamaTokenizer", "CodeLlamaTokenizer", "T5Tokenizer", "MT5Tokenizer"});
   if (std::ranges::find(marks_words, settings.type) != marks_words.end() && !has_bytes &&
@@ -101,7 +111,8 @@ class JsonCodec final : public TextCodec {
         pre_tokenizer_(make_pre_tokenizer(part_of(document, "pre_tokenizer"))),
         model_(make_subword_model(document.at("model"))),
         decoder_(make_token_decoder(part_of(document, "decoder"))),
-        cleans_up_(removes_blanks(part_of(document, "model"), settings)) {
+        cleans_up_(removes_blanks(part_of(document, "model"), settings)),
+        strips_(is_clip(settings)) {
     add_tokens(document, settings);
     frame_ = frame_of(document, settings);
     trims_ = trims_of_places(part_of(document, "post_processor"));
@@ -188,6 +199,7 @@ class JsonCodec final : public TextCodec {
     } else {
       text = fmt::format("{}", fmt::join(tokens, " "));
     }
+    if (strips_) return std::string(stripped(text, true, true));
     return cleans_up_ ? without_needless_blanks(std::move(text)) : text;
   }
 
@@ -312,7 +324,7 @@ class JsonCodec final : public TextCodec {
   AddedTokens added_;
   TextFrame frame_;
   std::vector<bool> trims_;  // see trims_of_places()
-  bool cleans_up_, has_byte_characters_ = false, joins_blanks_ = false, keeps_text_ = false;
+  bool cleans_up_, strips_, has_byte_characters_ = false, joins_blanks_ = false, keeps_text_ = false;
   bool can_be_cut_ = false;                                       // before a blank between letters
   bool has_byte_tokens_ = false, depends_on_neighbours_ = false;  // by the decoder
   mutable WordCaches caches_;

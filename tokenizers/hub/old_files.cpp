@@ -144,6 +144,33 @@ SpecJson gpt2_document(const std::map<std::string, std::string>& files, const To
   return document;
 }
 
+/// As CLIPConverter of transformers: words end with a suffix.
+SpecJson clip_document(const std::map<std::string, std::string>& files, const TokenizerSettings& settings) {
+  SpecJson vocab = json_file(files, "vocab.json");
+  const SpecJson normalizers = {{{"type", "NFC"}},
+                                {{"type", "Replace"}, {"pattern", {{"Regex", R"(\s+)"}}}, {"content", " "}},
+                                {{"type", "Lowercase"}}};
+  const SpecJson split = {
+      {"type", "Split"}, {"pattern", {{"Regex", patterns::clip}}}, {"behavior", "Removed"}, {"invert", true}};
+  const SpecJson bytes = {{"type", "ByteLevel"}, {"add_prefix_space", false}};
+  SpecJson document = {
+      {"normalizer", {{"type", "Sequence"}, {"normalizers", normalizers}}},
+      {"pre_tokenizer", {{"type", "Sequence"}, {"pretokenizers", SpecJson::array({split, bytes})}}},
+      {"decoder", {{"type", "ByteLevel"}}},
+      {"post_processor",
+       {{"type", "RobertaProcessing"},
+        {"trim_offsets", false},
+        {"add_prefix_space", false},
+        {"sep", token_and_id(vocab, settings.token(TokenRole::eos))},
+        {"cls", token_and_id(vocab, settings.token(TokenRole::bos))}}}};
+  document["model"] = {{"type", "BPE"},
+                       {"unk_token", settings.token(TokenRole::unk)},
+                       {"end_of_word_suffix", "</w>"},
+                       {"merges", merges_in(files.at("merges.txt"))}};
+  document["model"]["vocab"] = std::move(vocab);
+  return document;
+}
+
 }  // namespace
 
 SpecJson tokenizer_json_of_old_files(const std::map<std::string, std::string>& files,
@@ -151,7 +178,8 @@ SpecJson tokenizer_json_of_old_files(const std::map<std::string, std::string>& f
   if (const auto file = files.find("vocab.txt"); file != files.end())
     return settings.type == "EsmTokenizer" ? esm_document(file->second, settings)
                                            : bert_document(file->second, settings);
-  if (files.contains("vocab.json") && files.contains("merges.txt")) return gpt2_document(files, settings);
+  if (files.contains("vocab.json") && files.contains("merges.txt"))
+    return settings.type == "CLIPTokenizer" ? clip_document(files, settings) : gpt2_document(files, settings);
   return nullptr;
 }
 

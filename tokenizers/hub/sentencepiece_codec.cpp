@@ -1,5 +1,6 @@
-// Models of SentencePiece with the additions of transformers: T5 and Llama (spiece.model, tokenizer.model) as
-// the classes T5Tokenizer and LlamaTokenizer read them, and Marian's pair of models with a common vocab.json.
+// Models of SentencePiece with the additions of transformers: T5, Llama and SigLIP (spiece.model,
+// tokenizer.model) as the classes T5Tokenizer, LlamaTokenizer and SiglipTokenizer read them, and Marian's
+// pair of models with a common vocab.json.
 
 #include <algorithm>
 #include <array>
@@ -15,12 +16,14 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "tokenizers/hub/added_tokens.h"
+#include "tokenizers/hub/python_blanks.h"
 #include "tokenizers/hub/text_codec.h"
 #include "tokenizers/sentencepiece/model_check.h"
 #include "tokenizers/subwords/decoder.h"
 #include "tokenizers/subwords/specification.h"
 #include "tokenizers/subwords/vocabulary.h"
 #include "tokenizers/unicode/characters.h"
+#include "tokenizers/unicode/lowercase.h"
 
 namespace zoo {
 namespace {
@@ -32,11 +35,19 @@ void check_status(const sentencepiece::util::Status& status) {
   if (!status.ok()) throw DataError(fmt::format("SentencePiece: {}", excerpt(status.ToString(), 150)));
 }
 
+/// Whether a model puts a blank before texts: as its file says, or not.
+enum class DummyPrefix { as_stored, none };
+
 std::unique_ptr<PieceModel> piece_model(const std::map<std::string, std::string>& files,
-                                        const std::string& name) {
+                                        const std::string& name,
+                                        DummyPrefix prefix = DummyPrefix::as_stored) {
+  // normalizer_spec { add_dummy_prefix: false }: a message that comes twice is merged.
+  constexpr std::string_view no_prefix("\x1A\x02\x18\x00", 4);
   auto model = std::make_unique<PieceModel>();
   try {
-    check_status(model->LoadFromSerializedProto(checked_sentencepiece_model(files.at(name))));
+    auto content = checked_sentencepiece_model(files.at(name));
+    if (prefix == DummyPrefix::none) content += no_prefix;
+    check_status(model->LoadFromSerializedProto(content));
   } catch (const DataError& e) {
     throw DataError(fmt::format("{}: {}", name, e.what()));
   }
@@ -63,21 +74,6 @@ std::string text_of_pieces(const PieceModel& model, const std::vector<std::strin
   std::string text;
   check_status(model.Decode(pieces, &text));
   return text;
-}
-
-/// What str.strip() of Python removes.
-bool is_python_space(char32_t c) { return is_white_space(c) || (c >= 0x1C && c <= 0x1F); }
-
-/// The part of a text without blanks at its ends.
-std::string_view stripped(std::string_view text, bool left, bool right) {
-  size_t begin = 0, end = text.size();
-  for (size_t next = begin; left && begin < end; begin = next) {
-    if (!is_python_space(next_code_point(text, next))) break;
-  }
-  for (size_t before = end; right && begin < end; end = before) {
-    if (!is_python_space(previous_code_point(text, before))) break;
-  }
-  return text.substr(begin, end - begin);
 }
 
 /// A part of a text, put together from pieces of it.
@@ -120,6 +116,10 @@ class JoinedText {
   std::vector<Joint> joints_;
 };
 
+/// Where a part of a text between added tokens begins: at the beginning of the text, there in the middle of a
+/// longer one, or behind an added token.
+enum class PartStart { text, continuation, token };
+
 /// What all of them share: added tokens as transformers' own (slow) tokenizers find them, and their decoding.
 class PieceCodec : public TextCodec {
  public:
@@ -130,7 +130,7 @@ class PieceCodec : public TextCodec {
       if (part.id >= 0) {
         ids.push_back(part.id);
       } else if (!part.text.empty()) {
-        append_ids(part.text.text(), place == TextPlace::continuation && part.is_first, ids);
+        append_ids(part.text.text(), start_of(part, place), ids);
       }
     }
     return ids;
@@ -145,7 +145,7 @@ class PieceCodec : public TextCodec {
         tokens.push_back({part.id, part.text.place(0), part.text.end_place(part.text.text().size())});
       } else if (!part.text.empty()) {
         in_part.clear();
-        append_placed(part.text.text(), place == TextPlace::continuation && part.is_first, in_part);
+        append_placed(part.text.text(), start_of(part, place), in_part);
         for (const auto& [id, begin, end] : in_part) {
           const size_t from = part.text.place(begin);
           tokens.push_back({id, from, begin == end ? from : part.text.end_place(end)});
@@ -213,9 +213,9 @@ class PieceCodec : public TextCodec {
   explicit PieceCodec(const TokenizerSettings& settings)
       : cleans_up_(settings.flag("clean_up_tokenization_spaces", false)) {}
 
-  virtual void append_ids(const std::string& text, bool continues, std::vector<int64_t>& ids) const = 0;
+  virtual void append_ids(const std::string& text, PartStart start, std::vector<int64_t>& ids) const = 0;
   /// The same with places in bytes of `text`.
-  virtual void append_placed(const std::string& text, bool continues,
+  virtual void append_placed(const std::string& text, PartStart start,
                              std::vector<PlacedToken>& tokens) const = 0;
   /// The text of tokens that are not added ones.
   virtual std::string text_of(std::vector<std::string> pieces) const = 0;
@@ -259,6 +259,11 @@ class PieceCodec : public TextCodec {
     JoinedText text;
     bool is_first = false;
   };
+
+  static PartStart start_of(const Part& part, TextPlace place) {
+    if (!part.is_first) return PartStart::token;
+    return place == TextPlace::continuation ? PartStart::continuation : PartStart::text;
+  }
 
   std::vector<Part> split(std::string_view text, std::span<const int64_t> also) const {
     std::vector<Part> parts;
@@ -307,26 +312,26 @@ class PieceCodec : public TextCodec {
   bool cleans_up_;
 };
 
-enum class PieceRules { t5, llama };
+enum class PieceRules { t5, llama, siglip };
 
 /// T5Tokenizer and LlamaTokenizer in their "legacy" behaviour, which is the default: each text between added
 /// tokens begins with a blank.
-class OneModelCodec final : public PieceCodec {
+class OneModelCodec : public PieceCodec {
  public:
   OneModelCodec(std::unique_ptr<PieceModel> model, const TokenizerSettings& settings, PieceRules rules)
       : PieceCodec(settings), model_(std::move(model)) {
-    const bool is_t5 = rules == PieceRules::t5;
+    const bool is_t5 = rules == PieceRules::t5, ends_with_eos = rules != PieceRules::llama;
     // Versions of transformers differ in what they make of such a file.
     for (const char* const key : {"legacy", "add_prefix_space"}) {
       if (settings.flag(key, true)) continue;
       throw DataError(
           fmt::format("tokenizer_config.json: {}: false is not supported beside {}: save the tokenizer with "
                       "transformers, which writes a tokenizer.json",
-                      key, is_t5 ? "spiece.model" : "tokenizer.model"));
+                      key, ends_with_eos ? "spiece.model" : "tokenizer.model"));
     }
     if (is_t5) add_extra_ids(settings);
     finish_added(settings);
-    if (is_t5) {
+    if (ends_with_eos) {
       const int64_t eos = role_id(settings, TokenRole::eos, "eos_token");
       frame_.after = frame_.between = {eos};
       return;
@@ -342,21 +347,24 @@ class OneModelCodec final : public PieceCodec {
     }
   }
 
- private:
-  void append_ids(const std::string& text, bool continues, std::vector<int64_t>& ids) const override {
-    if (!continues) {
+ protected:
+  const PieceModel& model() const { return *model_; }
+
+  void append_ids(const std::string& text, PartStart start, std::vector<int64_t>& ids) const override {
+    if (start != PartStart::continuation) {
       std::vector<int> added;
       check_status(model_->Encode(text, &added));
       ids.insert(ids.end(), added.begin(), added.end());
       return;
     }
     std::vector<PlacedToken> tokens;
-    append_placed(text, continues, tokens);
+    append_placed(text, start, tokens);
     for (const auto& token : tokens) ids.push_back(token.id);
   }
 
-  void append_placed(const std::string& text, bool continues,
+  void append_placed(const std::string& text, PartStart start,
                      std::vector<PlacedToken>& tokens) const override {
+    const bool continues = start == PartStart::continuation;
     // SentencePiece begins every text with a blank. After a character that no piece has, it cuts `text` as in
     // the middle of a longer one.
     static constexpr std::string_view unknown = "\xF4\x8F\xBF\xBD";
@@ -384,6 +392,7 @@ class OneModelCodec final : public PieceCodec {
 
   int64_t pieces_end() const override { return model_->GetPieceSize(); }
 
+ private:
   /// <extra_id_0> has the last id.
   void add_extra_ids(const TokenizerSettings& settings) {
     const auto n = option(settings.config, "extra_ids", int64_t{100});
@@ -398,6 +407,93 @@ class OneModelCodec final : public PieceCodec {
   }
 
   std::unique_ptr<PieceModel> model_;
+};
+
+/// string.punctuation of Python.
+constexpr std::string_view kPunctuation = R"(!"#$%&'()*+,-./:;<=>?@[\]^_`{|}~)";
+
+/// A text without capitals, ASCII's punctuation and repeated blanks, of which each byte knows its place.
+class CanonicalText {
+ public:
+  CanonicalText(std::string_view text, bool folds_case) {
+    for (size_t at = 0, next = 0; at < text.size(); at = next) {
+      const auto code_point = next_code_point(text, next);
+      const auto whole = text.substr(at, next - at);
+      if (kPunctuation.find(whole) != kPunctuation.npos) continue;
+      if (is_python_space(code_point)) {
+        if (!text_.ends_with(' ') && !text_.empty()) append(" ", at);
+      } else {
+        append(folds_case ? lowered(code_point, whole) : std::string(whole), at);
+      }
+    }
+    if (text_.ends_with(' ')) text_.pop_back();
+    places_.resize(text_.size());
+    places_.push_back(text.size());
+  }
+
+  const std::string& text() const { return text_; }
+  /// Where the character of a byte begins in the whole text; at the end: where that ends.
+  size_t place(size_t at) const { return places_.at(at); }
+
+ private:
+  /// As lower() of Python, in which İ becomes i and a dot.
+  static std::string lowered(char32_t code_point, std::string_view whole) {
+    constexpr char32_t dotted_capital = 0x130;
+    return code_point == dotted_capital ? "i\xCC\x87" : lowercase(whole);
+  }
+
+  void append(std::string_view bytes, size_t place) {
+    text_ += bytes;
+    places_.insert(places_.end(), bytes.size(), place);
+  }
+
+  std::string text_;
+  std::vector<size_t> places_;
+};
+
+/// SiglipTokenizer: texts in a canonical form, which begin with a blank, but not behind added tokens.
+class SiglipCodec final : public OneModelCodec {
+ public:
+  SiglipCodec(std::unique_ptr<PieceModel> model, const TokenizerSettings& settings)
+      : OneModelCodec(std::move(model), settings, PieceRules::siglip),
+        folds_case_(settings.flag("do_lower_case", true)),
+        stand_in_(settings.token(TokenRole::unk)),
+        n_stand_in_(pieces_of(this->model(), stand_in_).size()) {}
+
+ private:
+  void append_ids(const std::string& text, PartStart start, std::vector<int64_t>& ids) const override {
+    std::vector<PlacedToken> tokens;
+    append_placed(text, start, tokens);
+    for (const auto& token : tokens) ids.push_back(token.id);
+  }
+
+  void append_placed(const std::string& given, PartStart start,
+                     std::vector<PlacedToken>& tokens) const override {
+    std::string text = given;
+    // Each of them has three bytes here, and a blank one: what is between them keeps its place by the
+    // difference.
+    for (size_t at = text.find(word_mark); at != text.npos; at = text.find(word_mark, at))
+      text.replace(at, word_mark.size(), " ");
+    const CanonicalText canonical(start == PartStart::text ? std::string(word_mark) + text : text,
+                                  folds_case_);
+    const size_t before = start == PartStart::text ? word_mark.size() : 0;
+    const auto place = [&](size_t at) {
+      const size_t whole = canonical.place(at < stand_in_.size() ? 0 : at - stand_in_.size());
+      return std::min(whole - std::min(whole, before), given.size());
+    };
+    // Alone, a text would lose the blank before it.
+    const auto pieces = pieces_of(model(), stand_in_ + canonical.text());
+    for (size_t i = std::min(n_stand_in_, pieces.size()); i < pieces.size(); ++i)
+      tokens.push_back({pieces[i].id, place(pieces[i].begin), place(pieces[i].end)});
+  }
+
+  std::string text_of(std::vector<std::string> pieces) const override {
+    return std::string(stripped(OneModelCodec::text_of(std::move(pieces)), true, true));
+  }
+
+  bool folds_case_;
+  std::string stand_in_;
+  size_t n_stand_in_;
 };
 
 /// MarianTokenizer: pieces of two models, with the ids of vocab.json. encode() cuts texts of the source
@@ -417,13 +513,13 @@ class MarianCodec final : public PieceCodec {
   }
 
  private:
-  void append_ids(const std::string& text, bool continues, std::vector<int64_t>& ids) const override {
+  void append_ids(const std::string& text, PartStart start, std::vector<int64_t>& ids) const override {
     std::vector<PlacedToken> tokens;
-    append_placed(text, continues, tokens);
+    append_placed(text, start, tokens);
     for (const auto& token : tokens) ids.push_back(token.id);
   }
 
-  void append_placed(const std::string& given, bool, std::vector<PlacedToken>& tokens) const override {
+  void append_placed(const std::string& given, PartStart, std::vector<PlacedToken>& tokens) const override {
     std::string_view text = given;
     const auto add = [&](std::string_view piece, size_t begin, size_t end) {
       const int64_t id = find(piece);
@@ -466,9 +562,11 @@ std::unique_ptr<TextCodec> make_sentencepiece_codec(const std::map<std::string, 
   const auto& type = settings.type;
   const bool is_t5 = type == "T5Tokenizer" || type == "MT5Tokenizer" || (type.empty() && has_t5_file);
   const bool is_llama = type == "LlamaTokenizer" || type == "CodeLlamaTokenizer";
-  if (!is_t5 && !is_llama)
+  const bool is_siglip = type == "SiglipTokenizer";
+  if (!is_t5 && !is_llama && !is_siglip)
     throw DataError(fmt::format("a SentencePiece model of the class {} is not supported", excerpt(type, 40)));
   const std::string name = has_t5_file ? "spiece.model" : "tokenizer.model";
+  if (is_siglip) return std::make_unique<SiglipCodec>(piece_model(files, name, DummyPrefix::none), settings);
   return std::make_unique<OneModelCodec>(piece_model(files, name), settings,
                                          is_t5 ? PieceRules::t5 : PieceRules::llama);
 }

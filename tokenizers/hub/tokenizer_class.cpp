@@ -18,6 +18,7 @@ constexpr auto classes_of_models = std::to_array<std::pair<std::string_view, con
     {"bart", "BartTokenizer"},
     {"bert", "BertTokenizer"},
     {"big_bird", "BigBirdTokenizer"},
+    {"clip", "CLIPTokenizer"},
     {"convbert", "ConvBertTokenizer"},
     {"data2vec-text", "RobertaTokenizer"},
     {"distilbert", "DistilBertTokenizer"},
@@ -43,6 +44,7 @@ constexpr auto classes_of_models = std::to_array<std::pair<std::string_view, con
     {"qwen3_moe", "Qwen2Tokenizer"},
     {"roberta", "RobertaTokenizer"},
     {"roberta-prelayernorm", "RobertaTokenizer"},
+    {"siglip", "SiglipTokenizer"},
     {"t5", "T5Tokenizer"},
     {"whisper", "WhisperTokenizer"},
 });
@@ -124,6 +126,13 @@ std::map<TokenRole, AddedToken> roles_of_class(std::string_view type) {
     for (const auto role : {eos, sep}) set(role, "<eos>");
   } else if (type == "GPT2Tokenizer" || type == "GPTNeoXTokenizer" || type == "WhisperTokenizer") {
     for (const auto role : {bos, eos, unk}) set(role, "<|endoftext|>");
+  } else if (type == "CLIPTokenizer") {
+    set(bos, "<|startoftext|>");
+    for (const auto role : {eos, unk, pad}) set(role, "<|endoftext|>");
+  } else if (type == "SiglipTokenizer") {
+    for (const auto role : {eos, pad}) set(role, "</s>");
+    set(unk, "<unk>");
+    for (auto& [role, token] : roles) token.lstrip = token.rstrip = true;
   } else if (type == "Qwen2Tokenizer") {
     for (const auto role : {eos, unk, pad}) set(role, "<|endoftext|>");
   } else if (type == "T5Tokenizer" || type == "MarianTokenizer") {
