@@ -37,6 +37,8 @@ torch::Tensor activate(Activation activation, const torch::Tensor& x) {
     case Activation::silu:
     case Activation::swiglu:
       return torch::silu(x);
+    case Activation::quick_gelu:
+      return x * torch::sigmoid(1.702 * x);
     case Activation::swiglu_clamped:
       return (*clamped_swiglu({}))(x);
   }
@@ -54,6 +56,13 @@ class LibraryActivation : public ActivationFunction {
 
  private:
   Activation kind_;
+};
+
+/// Its backward pass also needs the sigmoid.
+class QuickGelu final : public LibraryActivation {
+ public:
+  QuickGelu() : LibraryActivation(Activation::quick_gelu) {}
+  int64_t n_kept() const override { return 3; }
 };
 
 /// SwiGLU computes its gradient in place, and does not need silu(gate) for it.
@@ -91,6 +100,7 @@ std::shared_ptr<const ActivationFunction> clamped_swiglu(const ClampedSwiGluOpti
 }
 
 std::shared_ptr<const ActivationFunction> activation_function(Activation kind) {
+  if (kind == Activation::quick_gelu) return std::make_shared<QuickGelu>();
   if (kind == Activation::swiglu) return std::make_shared<SwiGlu>();
   if (kind == Activation::swiglu_clamped) return clamped_swiglu({});
   return std::make_shared<LibraryActivation>(kind);

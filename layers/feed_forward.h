@@ -12,13 +12,25 @@
 
 namespace zoo {
 
-/// gelu is the exact x·Φ(x), gelu_tanh its tanh approximation (GPT-2). Those after silu are gated.
+/// gelu is the exact x·Φ(x), gelu_tanh its tanh approximation (GPT-2), quick_gelu x·sigmoid(1.702 x) (CLIP,
+/// Radford et al. 2021). Those after quick_gelu are gated.
 /// swiglu_clamped is (u + 1) ⊙ g·sigmoid(α g) with g = min(gate, c) and u = up within [-c, c] (gpt-oss,
 /// OpenAI 2025).
-enum class Activation { relu, gelu, gelu_tanh, silu, swiglu, geglu, geglu_tanh, reglu, swiglu_clamped };
+enum class Activation {
+  relu,
+  gelu,
+  gelu_tanh,
+  silu,
+  quick_gelu,
+  swiglu,
+  geglu,
+  geglu_tanh,
+  reglu,
+  swiglu_clamped
+};
 constexpr auto config_names(Activation) {
-  return std::to_array<std::string_view>(
-      {"relu", "gelu", "gelu_tanh", "silu", "swiglu", "geglu", "geglu_tanh", "reglu", "swiglu_clamped"});
+  return std::to_array<std::string_view>({"relu", "gelu", "gelu_tanh", "silu", "quick_gelu", "swiglu",
+                                          "geglu", "geglu_tanh", "reglu", "swiglu_clamped"});
 }
 
 bool is_gated(Activation activation);

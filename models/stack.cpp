@@ -107,14 +107,6 @@ class ObservedLayer {
   std::vector<ObservedPlace> sub_layers_;
 };
 
-FeedForwardOptions feed_forward_options(const ModelConfig& config) {
-  return FeedForwardOptions(config.d_model, config.feed_forward_width())
-      .activation(activation_of(config))
-      .bias(config.ff_bias.value_or(config.bias))
-      .dropout(config.activation_dropout)
-      .gate(config.gate);
-}
-
 ExpertsOptions experts_options(const ModelConfig& config, const ExpertsConfig& experts) {
   const auto network = [&](int64_t d_ff) { return feed_forward_options(config).d_ff(d_ff); };
   auto options = ExpertsOptions(network(experts.d_ff.value_or(config.feed_forward_width())), experts.count,
@@ -149,6 +141,14 @@ double stochastic_depth(const ModelConfig& config, StackRole role, int64_t layer
 }
 
 }  // namespace
+
+FeedForwardOptions feed_forward_options(const ModelConfig& config) {
+  return FeedForwardOptions(config.d_model, config.feed_forward_width())
+      .activation(activation_of(config))
+      .bias(config.ff_bias.value_or(config.bias))
+      .dropout(config.activation_dropout)
+      .gate(config.gate);
+}
 
 TransformerLayerOptions layer_options(const ModelConfig& config, StackRole role, int64_t layer,
                                       std::shared_ptr<SharedModules> shared) {

@@ -104,6 +104,9 @@ void store_cache(torch::nn::Module& model, CacheFormat format);
 /// The configuration's options for rotary positions.
 RotaryOptions rotary_options(const ModelConfig& config);
 
+/// The configuration's options for a feed-forward network.
+FeedForwardOptions feed_forward_options(const ModelConfig& config);
+
 /// The configuration's options for layer `layer`.
 /// Mixers keep in `shared` what they share; null: each has its own.
 TransformerLayerOptions layer_options(const ModelConfig& config, StackRole role, int64_t layer,

@@ -28,6 +28,7 @@ constexpr auto kActivations = std::to_array<NamedActivation>({
     {"gelu_new", Activation::gelu_tanh, Activation::geglu_tanh},
     {"gelu_pytorch_tanh", Activation::gelu_tanh, Activation::geglu_tanh},
     {"gelu_fast", Activation::gelu_tanh, Activation::geglu_tanh},
+    {"quick_gelu", Activation::quick_gelu, std::nullopt},
     {"silu", Activation::silu, Activation::swiglu},
     {"swish", Activation::silu, Activation::swiglu},
 });
@@ -117,7 +118,9 @@ Activation read_activation(ForeignConfig& from, std::string_view key, const std:
 }
 
 Activation read_gated_activation(ForeignConfig& from, std::string_view key, const std::string& default_name) {
-  return *find_activation(from, key, default_name).gated;
+  const auto& gated = find_activation(from, key, default_name).gated;
+  if (!gated) from.fail(key, "this activation has no gate");
+  return *gated;
 }
 
 std::string foreign_name(const KindSelection<Activation>& activation) {

@@ -102,6 +102,7 @@ Registry<ActivationType>& activation_types() {
       "activation", {activation(Activation::relu, "max(0, x)."), activation(Activation::gelu, "x Φ(x)."),
                      activation(Activation::gelu_tanh, "An approximation of gelu by tanh (GPT-2)."),
                      activation(Activation::silu, "x times its sigmoid."),
+                     activation(Activation::quick_gelu, "x sigmoid(1.702 x) (CLIP)."),
                      activation(Activation::swiglu, "A gate with silu."),
                      activation(Activation::geglu, "A gate with gelu."),
                      activation(Activation::geglu_tanh, "A gate with gelu_tanh."),

@@ -19,7 +19,8 @@ ConvolutionalStemOptions stem_options(const PatchEmbedderOptions& options) {
 }
 
 LinearOptions projection_options(const PatchEmbedderOptions& options) {
-  return LinearOptions(has_stem(options) ? options.d_model() : options.patch_width(), options.d_model());
+  return LinearOptions(has_stem(options) ? options.d_model() : options.patch_width(), options.d_model())
+      .bias(options.bias());
 }
 
 /// The part of the images that whole patches fill.
@@ -52,6 +53,7 @@ PatchEmbedderImpl::PatchEmbedderImpl(const PatchEmbedderOptions& options_) : opt
   if (options.position() == Position::learned)
     positions = register_parameter("positions",
                                    torch::zeros({options.length(), options.d_model()}, parameter_options()));
+  if (const auto& options_of_norm = options.norm()) norm = register_module("norm", Norm(*options_of_norm));
 }
 
 torch::Tensor PatchEmbedderImpl::patch_positions(int64_t n_rows, int64_t n_columns,
@@ -94,6 +96,7 @@ Embedded PatchEmbedderImpl::forward(const Batch& batch) {
     if (positions.defined()) before = before + positions.narrow(0, 0, n_before);
     x = torch::cat({before.to(x.scalar_type()).expand({x.size(0), n_before, x.size(2)}), x}, 1);
   }
+  if (norm) x = norm(x);
   return {.vectors = dropout(x, is_training() ? options.dropout() : 0.0)};
 }
 
@@ -125,6 +128,9 @@ void count_patch_embedder(CostAccount& account, const std::string& name, const P
     count_table(account, account.path(name, "distillation_token"), 1, options.d_model());
   if (options.position() == Position::learned)
     count_table(account, account.path(name, "positions"), options.length(), options.d_model());
+  if (const auto& norm = options.norm())
+    count_norms(account, account.path(name, "norm"), *norm, 1,
+                static_cast<double>(batch_size * (n_patches + options.n_before())));
 }
 
 }  // namespace zoo

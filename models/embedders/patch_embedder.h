@@ -1,10 +1,13 @@
 #pragma once
 // Turns images into the vectors of their patches, as in ViT (Dosovitskiy et al. 2021, section 3.1).
 
+#include <optional>
+
 #include <torch/types.h>
 
 #include "data/batch.h"
 #include "layers/weights/linear.h"
+#include "layers/weights/norm.h"
 #include "models/config/model_config.h"
 #include "models/embedder.h"
 #include "models/embedders/convolutional_stem.h"
@@ -47,6 +50,10 @@ struct PatchEmbedderOptions {
   TORCH_ARG(bool, class_token) = true;
   /// Whether a second one follows it (DeiT: Touvron et al. 2021, section 4). Needs the first.
   TORCH_ARG(bool, distillation_token) = false;
+  /// Whether the projection has a bias (CLIP, Radford et al. 2021: it has none).
+  TORCH_ARG(bool, bias) = true;
+  /// A norm of the vectors with their positions (CLIP); default: they stay.
+  TORCH_ARG(std::optional<NormOptions>, norm) = std::nullopt;
   /// Probability of dropping an element of the vectors.
   TORCH_ARG(double, dropout) = 0.0;
 };
@@ -69,6 +76,7 @@ class PatchEmbedderImpl : public Cloneable<PatchEmbedderImpl, EmbedderImpl>, pub
   torch::Tensor class_token;         // (1, D)
   torch::Tensor distillation_token;  // (1, D)
   torch::Tensor positions;           // (T, D); learned only
+  Norm norm{nullptr};                // if the options have one
 
  private:
   torch::Tensor patch_vectors(const torch::Tensor& images);

@@ -76,7 +76,9 @@ void validate_score_position(const ModelConfig& c, const Complain& complain) {
 
 void describe(ConfigVisitor& v, ModelConfig& c) {
   const auto of_tokens = [&](const auto& keys) {
-    v.only_for({"encoder", "decoder", "encoder_decoder", "whisper", "speech_encoder", "esmfold"}, keys);
+    v.only_for(
+        {"encoder", "decoder", "encoder_decoder", "whisper", "speech_encoder", "esmfold", "dual_encoder"},
+        keys);
   };
   v.selection("architecture", c.architecture, model_families(), "The family.");
   of_tokens([&] {
@@ -179,8 +181,10 @@ void describe(ConfigVisitor& v, ModelConfig& c) {
         "embedding_scale", c.embedding_scale,
         "Token vectors times this number (Granite: 12), in place of scale_embeddings; default: they stay.",
         Limits::positive());
-    v.field("embedding_norm", c.embedding_norm, "A norm on the embeddings.");
   });
+  v.only_for({"encoder", "decoder", "encoder_decoder", "whisper", "speech_encoder", "esmfold", "vit",
+              "dual_encoder"},
+             [&] { v.field("embedding_norm", c.embedding_norm, "A norm on the embeddings."); });
   v.only_for({"encoder", "decoder", "encoder_decoder"}, [&] {
     v.field("embedding_width", c.embedding_width,
             "Width of the tables of tokens, positions and segments; maps lead to d_model and back (ELECTRA, "

@@ -11,7 +11,9 @@
 #include <torch/types.h>
 
 #include "base/error.h"
+#include "layers/attention_pooling.h"
 #include "models/families/family_model.h"
+#include "models/mixers/mixers.h"
 
 namespace zoo {
 namespace {
@@ -24,6 +26,7 @@ ClassifierInput classifier_input(const VitConfig& vit, const ModelPurpose& purpo
   switch (vit.pooling) {
     case ImagePooling::class_token:
     case ImagePooling::mean:
+    case ImagePooling::attention:
       return ClassifierInput::vector;
     case ImagePooling::class_and_mean:
       return ClassifierInput::joined_pair;
@@ -36,21 +39,6 @@ ClassifierInput classifier_input(const VitConfig& vit, const ModelPurpose& purpo
 /// The published vision transformers have a pooler where they have no other head (ViTModel).
 Pooling vit_pooling(const ModelConfig& config, const ModelPurpose& purpose) {
   return config.pooler && purpose.head == HeadKind::none ? Pooling::pooler : Pooling::none;
-}
-
-PatchEmbedderOptions embedder_options(const ModelConfig& config, const ModelPurpose& purpose) {
-  const auto& vit = vit_config(config);
-  const ImageShape image{.channels = vit.n_channels.value_or(purpose.image.channels),
-                         .height = vit.image_size.value_or(purpose.image.height),
-                         .width = vit.image_size.value_or(purpose.image.width)};
-  return PatchEmbedderOptions(config.d_model, image, vit.patch_size)
-      .position(config.position.kind().value_or(Position::none))
-      .stem(vit.stem)
-      .stem_blocks(vit.stem_blocks)
-      .stem_norm(vit.stem_norm)
-      .class_token(vit.has_class_token())
-      .distillation_token(vit.distillation_token)
-      .dropout(config.dropout);
 }
 
 void validate_vit(const ModelConfig& config, const Complain& complain) {
@@ -85,7 +73,29 @@ void validate_vit(const ModelConfig& config, const Complain& complain) {
              fmt::format("has patches of {}, larger than images of {}", vit.patch_size, *vit.image_size));
 }
 
+AttentionPoolingOptions pooling_options(const ModelConfig& config) {
+  return {cross_attention_options(config), feed_forward_options(config),
+          norm_options(config, config.d_model)};
+}
+
 }  // namespace
+
+PatchEmbedderOptions patch_embedder_options(const ModelConfig& config, const ModelPurpose& purpose) {
+  const auto& vit = config.architecture.as<VitConfig>();
+  const ImageShape image{.channels = vit.n_channels.value_or(purpose.image.channels),
+                         .height = vit.image_size.value_or(purpose.image.height),
+                         .width = vit.image_size.value_or(purpose.image.width)};
+  return PatchEmbedderOptions(config.d_model, image, vit.patch_size)
+      .position(config.position.kind().value_or(Position::none))
+      .stem(vit.stem)
+      .stem_blocks(vit.stem_blocks)
+      .stem_norm(vit.stem_norm)
+      .class_token(vit.has_class_token())
+      .distillation_token(vit.distillation_token)
+      .bias(vit.patch_bias)
+      .norm(config.embedding_norm ? std::optional(norm_options(config, config.d_model)) : std::nullopt)
+      .dropout(config.dropout);
+}
 
 void describe(ConfigVisitor& v, VitConfig& c) {
   constexpr double largest = 1 << 14;
@@ -109,10 +119,12 @@ void describe(ConfigVisitor& v, VitConfig& c) {
           "rows of a batch.");
   v.field(
       "pooling", c.pooling,
-      "What a class is predicted from: a class token, the mean of the patches, both, or the class token and "
-      "the distillation token with a classifier each, whose scores are averaged.");
+      "What a class is predicted from: a class token, the mean of the patches, both, the class token and "
+      "the distillation token with a classifier each, whose scores are averaged, or what the attention of a "
+      "learned query finds in the patches (SigLIP).");
   v.field("distillation_token", c.distillation_token,
           "Whether a second learned vector follows the class token, as in DeiT.");
+  v.field("patch_bias", c.patch_bias, "A bias in the map from pixels to vectors (CLIP has none).");
 }
 
 bool reads_patches(const ModelConfig& config) { return config.architecture.type == "vit"; }
@@ -129,12 +141,14 @@ namespace {
 class VitModel final : public Cloneable<VitModel, EncodingModel> {
  public:
   VitModel(const ModelConfig& config, const ModelPurpose& purpose) : Cloneable(config, purpose) {
-    const auto options = embedder_options(config, purpose);
+    const auto options = patch_embedder_options(config, purpose);
     const int64_t shorter = std::min(options.image().height, options.image().width);
     if (shorter < options.patch_size())
       throw ConfigError(fmt::format("model.architecture: has patches of {}, larger than images of {}",
                                     options.patch_size(), shorter));
     make_encoder("embedder", PatchEmbedder(options).ptr());
+    if (vit_config(config).pooling == ImagePooling::attention)
+      pooling_ = register_module("pooling", AttentionPooling(pooling_options(config)));
     head_ = register_module("head", ModelHead(config, purpose, nullptr, vit_pooling(config, purpose),
                                               classifier_input(vit_config(config), purpose)));
   }
@@ -155,8 +169,9 @@ class VitModel final : public Cloneable<VitModel, EncodingModel> {
 
  private:
   /// (B, T, D) → (B, D), or (B, 2D) if the classifier reads a pair.
-  torch::Tensor pooled(const torch::Tensor& hidden) const {
+  torch::Tensor pooled(const torch::Tensor& hidden) {
     const auto& vit = vit_config(config_);
+    if (pooling_) return pooling_->forward(hidden);
     if (!vit.has_class_token()) return hidden.mean(1);
     const auto first = hidden.select(1, 0);
     switch (classifier_input(vit, purpose_)) {
@@ -169,22 +184,34 @@ class VitModel final : public Cloneable<VitModel, EncodingModel> {
     }
     C10_THROW_ERROR(ValueError, "unknown ClassifierInput");
   }
+
+  AttentionPooling pooling_{nullptr};
 };
 
 void count_vit(CostAccount& account, const ModelConfig& config, const ModelPurpose& purpose,
                const PassShape& shape) {
-  const auto options = embedder_options(config, purpose);
+  const auto options = patch_embedder_options(config, purpose);
   const int64_t n_special = options.n_before();
   const auto images = shape.sizes_of(fields::kImages);
   const int64_t n_patches =
       images.empty() ? shape.length - n_special : options.n_patches(images[2], images[3]);
-  count_patch_embedder(account, "embedder", options, shape.batch_size, n_patches);
-  count_encoder(account, config, shape.batch_size, n_patches + n_special);
+  count_vit_body(account, "", config, purpose, shape.batch_size, n_patches);
   count_head(account, config, purpose, vit_pooling(config, purpose), static_cast<double>(shape.batch_size),
              classifier_input(vit_config(config), purpose));
 }
 
 }  // namespace
+
+void count_vit_body(CostAccount& account, const std::string& path, const ModelConfig& config,
+                    const ModelPurpose& purpose, int64_t batch_size, int64_t n_patches) {
+  const auto options = patch_embedder_options(config, purpose);
+  const int64_t n_vectors = n_patches + options.n_before();
+  count_patch_embedder(account, path + "embedder", options, batch_size, n_patches);
+  count_stack(account, path + "encoder", config, StackRole::encoder,
+              {.batch_size = batch_size, .n_queries = n_vectors, .n_keys = n_vectors});
+  if (vit_config(config).pooling == ImagePooling::attention)
+    count_attention_pooling(account, path + "pooling", pooling_options(config), batch_size, n_vectors);
+}
 
 ModelFamily vit_family() {
   ModelFamily family;
@@ -195,11 +222,11 @@ ModelFamily vit_family() {
   family.make = makes<VitModel>();
   family.count = count_vit;
   family.input_length = [](const ModelConfig& config, const ModelPurpose& purpose) {
-    return embedder_options(config, purpose).length();
+    return patch_embedder_options(config, purpose).length();
   };
   // One row of patches.
   family.example = [](const ModelConfig& config, const ModelPurpose& purpose, int64_t length) {
-    const auto options = embedder_options(config, purpose);
+    const auto options = patch_embedder_options(config, purpose);
     Batch batch;
     batch.fields = {{fields::kImages, torch::zeros({1, options.image().channels, options.patch_size(),
                                                     options.patch_size() * length})}};

@@ -3,10 +3,12 @@
 
 #include <array>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "models/config/model_config.h"
 #include "models/embedders/patch_embedder.h"
+#include "models/model.h"
 
 namespace zoo {
 
@@ -16,9 +18,11 @@ namespace zoo {
 ///   class_and_mean          both, side by side (DINOv2: Oquab et al. 2023)
 ///   class_and_distillation  the class token and the distillation token, each with a classifier (DeiT:
 ///                           Touvron et al. 2021)
-enum class ImagePooling { class_token, mean, class_and_mean, class_and_distillation };
+///   attention               what a learned query finds in the patches, see AttentionPooling (SigLIP)
+enum class ImagePooling { class_token, mean, class_and_mean, class_and_distillation, attention };
 constexpr auto config_names(ImagePooling) {
-  return std::to_array<std::string_view>({"class", "mean", "class_and_mean", "class_and_distillation"});
+  return std::to_array<std::string_view>(
+      {"class", "mean", "class_and_mean", "class_and_distillation", "attention"});
 }
 
 /// The keys of the family, beside `type: vit`.
@@ -28,15 +32,23 @@ struct VitConfig {
   std::optional<int64_t> n_channels = {};  // default: the data's
   ImagePooling pooling = ImagePooling::class_token;
   bool distillation_token = false;  // a second learned vector, after the class token
+  bool patch_bias = true;           // in the map from pixels to vectors
   VitStem stem = VitStem::patches;
   int64_t stem_blocks = 0;  // residual blocks after each convolution of the stem
   ChannelNormKind stem_norm = ChannelNormKind::group;
 
-  bool has_class_token() const { return pooling != ImagePooling::mean; }
+  bool has_class_token() const { return pooling != ImagePooling::mean && pooling != ImagePooling::attention; }
   /// The learned vectors before the patches.
   int64_t n_before() const { return (has_class_token() ? 1 : 0) + (distillation_token ? 1 : 0); }
 };
 void describe(ConfigVisitor& v, VitConfig& c);
+
+/// Adds the cost of the parts of a vit for `batch_size` images that give `n_patches` each: those before its
+/// head. `path`: what the names of its modules begin with, "" or "image.".
+void count_vit_body(CostAccount& account, const std::string& path, const ModelConfig& config,
+                    const ModelPurpose& purpose, int64_t batch_size, int64_t n_patches);
+/// How a vit with this configuration makes vectors of pixels.
+PatchEmbedderOptions patch_embedder_options(const ModelConfig& config, const ModelPurpose& purpose);
 
 /// Whether this is the configuration of such a model.
 bool reads_patches(const ModelConfig& config);

@@ -68,8 +68,8 @@ void validate_convolution(const MixerPlace& place, const ComplainAboutMixer& com
   refuse_scores(place, MixerPositions::absolute_or_rotary, complain);
 }
 
-void count_convolution(CostAccount& account, std::string name, const MixerPlace& place,
-                       const AttentionShape& shape) {
+void count_gated_convolution(CostAccount& account, std::string name, const MixerPlace& place,
+                             const AttentionShape& shape) {
   const auto options = convolution_options(place);
   const int64_t D = options.d_model();
   const double n_tokens = static_cast<double>(shape.batch_size) * static_cast<double>(shape.n_queries);
@@ -90,7 +90,7 @@ MixerType convolution_mixer() {
   type.complexity = "nd²";
   type.make_options = options_of<ConvolutionKeys>();
   type.make = makes<GatedConvolutionImpl>(convolution_options);
-  type.count = count_convolution;
+  type.count = count_gated_convolution;
   type.validate = validate_convolution;
   type.no_maps = "sees the last few tokens and has no weights of tokens";
   return type;

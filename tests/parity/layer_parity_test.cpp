@@ -44,7 +44,8 @@ TEST_F(LayerParity, PlainFeedForwards) {
   const std::vector<std::pair<std::string, Activation>> activations{{"relu", Activation::relu},
                                                                     {"gelu", Activation::gelu},
                                                                     {"gelu_tanh", Activation::gelu_tanh},
-                                                                    {"silu", Activation::silu}};
+                                                                    {"silu", Activation::silu},
+                                                                    {"quick_gelu", Activation::quick_gelu}};
   for (const auto& [name, activation] : activations) {
     check("feed_forward_" + name, FeedForward(FeedForwardOptions(kModel, kInner).activation(activation)));
   }

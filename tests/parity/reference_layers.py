@@ -328,6 +328,7 @@ def feed_forwards(out):
         "gelu": torch.nn.GELU(),
         "gelu_tanh": ACT2FN["gelu_new"],
         "silu": torch.nn.SiLU(),
+        "quick_gelu": ACT2FN["quick_gelu"],
     }
     for name, activation in plain_activations.items():
         up, down = normal_(torch.nn.Linear(D, width)), normal_(torch.nn.Linear(width, D))
