@@ -117,6 +117,7 @@ void finish(torch::Tensor& vectors, const EmbedOptions& options) {
 
 bool has_pooler(const Run& run) {
   const auto& config = run.experiment().model;
+  if (task_type(run.experiment()).labels == LabelSource::options) return true;  // in the common space
   return config.architecture == Architecture::encoder && config.pooler &&
          predicts_once(run.task().purpose().head);
 }
@@ -131,6 +132,7 @@ EmbedOptions embed_options(const Run& run, std::vector<EmbeddingPooling> pooling
   if (!type.layout)
     throw UsageError(fmt::format("the task {} has no texts: they cannot be embedded", type.name));
   if (pooling.empty()) pooling = config.pooling;
+  if (pooling.empty() && type.labels == LabelSource::options) pooling = {EmbeddingPooling::pooler};
   if (pooling.empty()) {
     const bool decodes = shape_of(experiment.model) == FamilyShape::decoder;
     pooling = {decodes ? EmbeddingPooling::last : EmbeddingPooling::mean};
@@ -184,7 +186,8 @@ torch::Tensor pooled_states(Model& model, const Batch& batch, const std::vector<
   std::vector<torch::Tensor> parts;
   for (const auto pooling : poolings) {
     if (pooling == EmbeddingPooling::pooler) {
-      // The head of such a classifier prepares its features with the pooler.
+      // The head of such a classifier prepares its features with the pooler. The features of a model that
+      // compares texts with pictures are its vectors of texts.
       parts.push_back(model.features(batch).to(torch::kFloat));
       continue;
     }

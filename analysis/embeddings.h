@@ -42,8 +42,9 @@ struct Embeddings {
 
 /// How a run embeds texts: the layout and length of its training, and what its `embedding` says. Without a
 /// pooling here and there it is last for a decoder, whose last token alone sees the whole text, and mean for
-/// the other families; of an encoder-decoder the hidden states are the encoder's. `prompt`: a name of
-/// embedding.prompts; default: embedding.default_prompt. Throws UsageError if the task has no texts, the
+/// the other families; of an encoder-decoder the hidden states are the encoder's. A model that compares texts
+/// with pictures has `pooler`, which stands for its vector of a text in the space of both. `prompt`: a name
+/// of embedding.prompts; default: embedding.default_prompt. Throws UsageError if the task has no texts, the
 /// model has no pooler, or there is no such prompt.
 EmbedOptions embed_options(const Run& run, std::vector<EmbeddingPooling> pooling = {},
                            const std::optional<std::string>& prompt = {});

@@ -43,7 +43,7 @@ void check_labels(const fs::path& dir, const Experiment& experiment, const Vocab
     throw CheckpointError(fmt::format("{}: damaged: two classes have the name '{}'",
                                       (dir / "labels.json").string(), excerpt(*twice)));
   }
-  if (type.needs != VocabularyNeeds::labels_and_pixels && type.needs != VocabularyNeeds::pixels) return;
+  if (!type.needs_pixels()) return;
   const auto path = dir / "pixels.json";
   if (!vocabulary.pixels)
     throw CheckpointError(fmt::format("{}: missing: images cannot be normalised without it", path.string()));

@@ -101,6 +101,13 @@ int64_t vocab_size_of(const Experiment& experiment) {
   return n_bytes + count(special_tokens(SpecialTokenSet::all));
 }
 
+std::shared_ptr<const Tokenizer> number_tokenizer(const Experiment& experiment, const Vocabulary& known) {
+  if (!known.tokenizer) return std::make_shared<NumberTokenizer>(vocab_size_of(experiment));
+  constexpr auto most = std::numeric_limits<int64_t>::max();
+  return std::make_shared<NumberTokenizer>(
+      std::min(known.tokenizer->vocab_size(), experiment.model.vocab_size.value_or(most)));
+}
+
 std::vector<std::string> names_of_classes(const Vocabulary& known, int64_t n_classes) {
   if (!known.labels.empty()) return known.labels;
   std::vector<std::string> names;
@@ -208,17 +215,17 @@ RandomTask::RandomTask(const Experiment& experiment, const Vocabulary& known) {
     kind_ = "random images";
     constexpr int64_t default_classes = 10;
     const auto purpose = type.purpose(experiment, 0);
-    vocabulary.labels = names_of_classes(known, purpose ? purpose->n_classes : default_classes);
+    const bool has_classes = purpose && type.labels == LabelSource::vocabulary;
+    vocabulary.labels = names_of_classes(known, has_classes ? purpose->n_classes : default_classes);
+    if (type.needs_tokenizer()) {  // the labels are the texts
+      kind_ = "random images with tokens";
+      vocabulary.tokenizer = number_tokenizer(experiment, known);
+    }
     random.data.images.label_names.clear();
     random.data.train = {write_images(dir_.path(), experiment, vocabulary)};
   } else {
     kind_ = "random tokens";
-    vocabulary = {.tokenizer = std::make_shared<NumberTokenizer>(
-                      known.tokenizer
-                          ? std::min(known.tokenizer->vocab_size(), experiment.model.vocab_size.value_or(
-                                                                        std::numeric_limits<int64_t>::max()))
-                          : vocab_size_of(experiment)),
-                  .labels = names_of_classes(known, 2)};
+    vocabulary = {.tokenizer = number_tokenizer(experiment, known), .labels = names_of_classes(known, 2)};
     random.data.train = {write_texts(dir_.path(), experiment, vocabulary)};
   }
   random.data.valid = random.data.train;

@@ -51,7 +51,8 @@ void describe(ConfigVisitor& v, TokenizerConfig& c) {
 void describe(ConfigVisitor& v, DataConfig& c) {
   const auto of_texts = [&](const auto& keys) {
     v.only_for({"language_modeling", "masked_language_modeling", "marked_tokens", "text_to_text", "choices",
-                "text_classification", "token_classification", "text_features", "speech_recognition"},
+                "text_classification", "token_classification", "text_features", "image_text_similarity",
+                "speech_recognition"},
                keys);
   };
   v.field(
@@ -88,7 +89,8 @@ void describe(ConfigVisitor& v, DataConfig& c) {
   });
   v.only_for(
       {"language_modeling", "masked_language_modeling", "marked_tokens", "text_to_text",
-       "text_classification", "token_classification", "text_features", "speech_recognition"},
+       "text_classification", "token_classification", "text_features", "image_text_similarity",
+       "speech_recognition"},
       [&] {
         v.field(
             "text_column", c.text_column,
@@ -180,7 +182,7 @@ void describe(ConfigVisitor& v, DataConfig& c) {
     v.field("choices", c.choices,
             "Questions whose answer is one of a few texts, chosen by their likelihood.");
   });
-  v.only_for({"image_classification", "image_features", "object_detection"},
+  v.only_for({"image_classification", "image_features", "image_text_similarity", "object_detection"},
              [&] { v.field("images", c.images, "image_classification: how images become inputs."); });
   v.only_for({"speech_recognition"},
              [&] { v.field("audio", c.audio, "speech_recognition: how recordings become inputs."); });

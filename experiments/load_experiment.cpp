@@ -29,6 +29,12 @@ void inherit(const Experiment& source, Experiment& defaults) {
   data.target_length = source.data.target_length;
   data.prefix_length = source.data.prefix_length;
   data.images.size = source.data.images.size;
+  if (source.task.type == "image_text_similarity") {  // whose weights stay good for what they were trained on
+    data.images.fit = source.data.images.fit;
+    data.images.resize_to = source.data.images.resize_to;
+    data.images.filter = source.data.images.filter;
+    data.images.transparency = source.data.images.transparency;
+  }
   data.images.max_size = source.data.images.max_size;
   data.images.padding = source.data.images.padding;
   data.images.channels = source.data.images.channels;

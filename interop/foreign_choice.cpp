@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "interop/foreign_problem.h"
 #include "io/json_document.h"
+#include "models/families/pairs/dual_encoder.h"
 #include "models/families/recordings.h"
 #include "models/families/vit.h"
 #include "tasks/task_type.h"
@@ -29,7 +30,8 @@ using Json = nlohmann::json;
 bool is_for_training(std::string_view key) {
   constexpr auto keys = std::to_array<std::string_view>(
       {"model.dropout", "model.attention_dropout", "model.activation_dropout", "model.stochastic_depth",
-       "model.init", "model.init_std", "model.init_residual_scaling", "model.projection", "model.gate",
+       "model.architecture.image.dropout", "model.architecture.image.attention_dropout", "model.init",
+       "model.init_std", "model.init_residual_scaling", "model.projection", "model.gate",
        "model.mlm_transform", "model.contact_regression", "model.experts.balance", "model.experts.z_loss",
        "model.experts.balance_over", "model.experts.bias_rate", "model.experts.capacity"});
   return std::ranges::find(keys, key) != keys.end();
@@ -144,6 +146,7 @@ std::optional<Refusal> describe_in(const ForeignFamily& family, const Task& task
         write_tokens(task, config);
       }
       if (reads_patches(wanted.model)) set_image(wanted.model, task.purpose().image);
+      if (compares_pictures(wanted.model)) set_compared_image(wanted.model, task.purpose().image);
       if (reads_recordings(wanted.model)) set_mels(wanted.model, n_mels_of(wanted.model, task.purpose()));
       family.write(experiment, config);
       if (config.value("is_encoder_decoder", false) && task.vocabulary().tokenizer)

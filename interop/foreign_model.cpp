@@ -219,8 +219,7 @@ ForeignModel open_source(ForeignSource source) {
                        padding_of_classifier(described));
   }
   if (type.needs_labels()) vocabulary.labels = std::move(described.labels);
-  if (type.needs == VocabularyNeeds::labels_and_pixels || type.needs == VocabularyNeeds::pixels)
-    vocabulary.pixels = std::move(pixels);
+  if (type.needs_pixels()) vocabulary.pixels = std::move(pixels);
   // Without a tokenizer here, its files stay for those who open the directory in Python.
   if (type.needs_tokenizer()) std::erase_if(files, [](const auto& file) { return is_hub_file(file.first); });
   vocabulary.foreign_files = std::move(files);

@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "models/families/pairs/dual_encoder.h"
 #include "models/families/vit.h"
 #include "tasks/task_type.h"
 
@@ -37,6 +38,7 @@ constexpr auto kSquareTypes = std::to_array<ProcessorType>({
     {"ViT", PictureFit::squeeze, 224, std::nullopt, PictureFilter::bilinear, kHalves, kHalves},
     {"DeiT", PictureFit::squeeze, 256, 224, PictureFilter::bicubic, kHalves, kHalves},
     {"CLIP", PictureFit::cut, 224, 224, PictureFilter::bicubic, kClipMean, kClipDeviation},
+    {"Siglip", PictureFit::squeeze, 224, std::nullopt, PictureFilter::bicubic, kHalves, kHalves},
     {"Bit", PictureFit::cut, 224, 224, PictureFilter::bicubic, kClipMean, kClipDeviation},
 });
 constexpr auto kDetectionTypes = std::to_array<ProcessorType>({
@@ -251,7 +253,9 @@ nlohmann::ordered_json picture_processor_of(const Experiment& experiment, const 
     config["format"] = "coco_detection";
     return config;
   }
-  const auto& vit = experiment.model.architecture.as<VitConfig>();
+  const bool compares = compares_pictures(experiment.model);
+  const auto encoder = compares ? picture_encoder(experiment.model) : experiment.model;
+  const auto& vit = encoder.architecture.as<VitConfig>();
   const int64_t wanted = vit.image_size.value_or(images.size);
   const bool has_any_size = vit.pooling == ImagePooling::class_and_mean;  // DINOv2 there
   if (images.size != wanted && !has_any_size) {
@@ -273,6 +277,7 @@ nlohmann::ordered_json picture_processor_of(const Experiment& experiment, const 
   }
   config["image_processor_type"] = images.fit == PictureFit::cut ? "CLIPImageProcessor"
                                    : crops                       ? "DeiTImageProcessor"
+                                   : compares                    ? "SiglipImageProcessor"
                                                                  : "ViTImageProcessor";
   return config;
 }

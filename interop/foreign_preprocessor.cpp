@@ -15,6 +15,7 @@
 #include "interop/foreign_files.h"
 #include "interop/foreign_pictures.h"
 #include "io/json_document.h"
+#include "models/families/pairs/dual_encoder.h"
 #include "models/families/recordings.h"
 #include "tasks/task_type.h"
 
@@ -74,6 +75,18 @@ void read_recording_settings(ForeignConfig config, const ModelConfig& model, Aud
   config.finish();
 }
 
+/// What processes the pictures of a model without a file: what its family has, with its own size.
+nlohmann::json usual_processor(const Experiment& experiment) {
+  const auto& model = experiment.model;
+  const int64_t size = experiment.data.images.size;
+  if (task_type(experiment).predicts == PredictionKind::objects) return nlohmann::json::object();
+  if (!compares_pictures(model)) return {{"size", size}};
+  const bool cuts = model.architecture.as<DualEncoderConfig>().scores == PairScores::softmax;
+  if (!cuts)
+    return {{"image_processor_type", "SiglipImageProcessor"}, {"size", {{"height", size}, {"width", size}}}};
+  return {{"image_processor_type", "CLIPImageProcessor"}, {"size", size}, {"crop_size", size}};
+}
+
 }  // namespace
 
 std::optional<PixelStatistics> read_preprocessor(const fs::path& dir, const SmallFiles& files,
@@ -90,11 +103,7 @@ std::optional<PixelStatistics> read_preprocessor(const fs::path& dir, const Smal
   if (type.predicts_from != PredictionInput::image_file) return std::nullopt;
   auto& images = to.data.images;
   auto found = read_processor(dir, files, "image_processor");
-  // Without a file a model has a processor with its own size.
-  auto config = found ? *std::move(found)
-                      : ForeignConfig((dir / kFile).string(), type.predicts == PredictionKind::objects
-                                                                  ? nlohmann::json::object()
-                                                                  : nlohmann::json{{"size", images.size}});
+  auto config = found ? *std::move(found) : ForeignConfig((dir / kFile).string(), usual_processor(to));
   auto pixels = type.predicts == PredictionKind::objects ? read_detected_pictures(config, images)
                                                          : read_square_pictures(config, images);
   to = checked_experiment(to, config.place());

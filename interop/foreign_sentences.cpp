@@ -306,8 +306,8 @@ void read_cross_encoder(const fs::path& dir, const SmallFiles& files, Json& conf
 
 void read_tokenizer_length(const fs::path& dir, Experiment& to) {
   const auto& type = task_type(to);
-  const bool reads_only = type.name == "text_features" || type.name == "text_classification" ||
-                          type.name == "token_classification";
+  const bool reads_only = type.name == "text_features" || type.name == "image_text_similarity" ||
+                          type.name == "text_classification" || type.name == "token_classification";
   if (!reads_only) return;
   if (const auto length = length_of_tokenizer(dir))
     to.data.sequence_length = std::min(to.data.sequence_length, *length);

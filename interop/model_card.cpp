@@ -32,6 +32,7 @@ constexpr auto kPipelines = std::to_array<NamedPipeline>({
     {"text_features", "feature-extraction", "AutoModel", kTokenizer},
     {"image_classification", "image-classification", "AutoModelForImageClassification", kPictures},
     {"image_features", "image-feature-extraction", "AutoModel", kPictures},
+    {"image_text_similarity", "zero-shot-image-classification", "AutoModel", "AutoProcessor"},
     {"object_detection", "object-detection", "AutoModelForObjectDetection", kPictures},
     {"speech_recognition", "automatic-speech-recognition", "AutoModelForSpeechSeq2Seq", "AutoProcessor"},
 });

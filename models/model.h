@@ -183,6 +183,7 @@ struct ModelPurpose {
   int64_t vocab_size = 0;    // of the tokenizer
   int64_t n_classes = 0;     // classes, without "no object"; regression: outputs; ctc: vocab_size + 1
   int64_t start_token = -1;  // encoder_decoder: first input of the decoder
+  int64_t pad_token = 0;     // dual_encoder: that fills texts, if their padding is read
   ImageShape image = {};     // of tasks on images
   int64_t n_mels = 0;        // bands of a spectrogram, of tasks on recordings
 };

@@ -27,10 +27,12 @@ BEGIN, END = "<!-- catalogue: begin, made by scripts/make_catalogue.py --write -
 LENGTH = 512  # of the sequences that FLOPs are counted for: the shortest context of the models
 IMAGES = ("vit", "resnet", "detr")
 FAMILIES = {"decoder": "Decoders", "encoder": "Encoders", "encoder_decoder": "Encoder-decoders", **dict.fromkeys(IMAGES, "Images"),
-            "whisper": "Recordings"}
+            "dual_encoder": "Pictures and texts", "whisper": "Recordings"}
+UNITS = {"Images": "a picture", "Pictures and texts": "a pair"}
 ABOUT = f"""FLOPs are those of a forward pass: matrix products, where a multiply-add counts as two. For texts they are for one token
 in a sequence of {LENGTH} tokens; with two sides, the source and the target have {LENGTH} tokens each, and a token of either
-counts. For images they are for one picture: 224 × 224 pixels, with DETR 800 × 800. For recordings they are for a vector of
+counts. For images they are for one picture: 224 × 224 pixels, with DETR 800 × 800. For pictures and texts
+they are for a picture and the longest text that the model reads. For recordings they are for a vector of
 the encoder (20 ms) and a token of the decoder, which have {LENGTH} each. Parameters include the head: the
 prediction of tokens or masked tokens, 1,000 classes, or the boxes of 91 classes. A tied matrix counts once. The last columns are
 memory: of the weights, and, for models that generate, of the keys and values of one sequence with as many tokens as the model
@@ -140,7 +142,7 @@ def tables(costs):
     for heading in dict.fromkeys(FAMILIES.values()):
         paths = [path for path, cost in costs.items() if FAMILIES[cost["architecture"]] == heading]
         paths.sort(key=lambda path: (kindred(path.stem), costs[path]["parameters"], path.stem))
-        unit = "a picture" if heading == "Images" else "a token"
+        unit = UNITS.get(heading, "a token")
         head = ["configuration", "model", "source", "parameters", f"FLOPs, {unit}", "weights, fp32 / bf16"]
         rows = [row(path, costs[path]) for path in paths]
         if rows and len(rows[0]) > len(head):

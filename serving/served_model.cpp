@@ -104,7 +104,8 @@ ModelCard ServedModel::read_card(const ModelSource& source) const {
   if (head == HeadKind::masked_language_modeling) card.can.insert(Ability::fill);
   if (type.predicts_from == PredictionInput::text && head != HeadKind::none)
     card.can.insert(Ability::predict_text);
-  if (type.predicts_from == PredictionInput::image_file) card.can.insert(Ability::predict_image);
+  if (type.predicts_from == PredictionInput::image_file && type.labels == LabelSource::vocabulary)
+    card.can.insert(Ability::predict_image);
   if (reads_recordings) {
     card.max_seconds = experiment.data.audio.max_seconds;
     card.can.insert(Ability::predict_recording);

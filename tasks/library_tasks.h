@@ -26,6 +26,8 @@ TaskType text_features();
 TaskType image_features();
 /// Classification of images with a vit.
 TaskType image_classification();
+/// Which texts fit a picture, with a dual_encoder.
+TaskType image_text_similarity();
 /// Detection of objects in pictures with a detr.
 TaskType object_detection();
 /// What is said in recordings, with a speech_encoder or whisper.

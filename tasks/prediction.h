@@ -107,6 +107,12 @@ struct TextInputs {
 TextInputs split_at_tabs(std::vector<std::string> inputs, PairUse use);
 
 struct PredictOptions {
+  /// Of a task that compares pictures with texts: the texts, one for each label. Without them it says
+  /// nothing.
+  std::vector<std::string> labels = {};
+  /// What is compared in place of a label: this text with the label at each "{}" ("a photo of a {}.").
+  /// Default: that of the task.
+  std::optional<std::string> label_template = {};
   SpeechOptions speech = {};  // of a task that reads recordings
   /// Of a task with pairs: the second text of each input that is a pair; empty: no input is.
   std::vector<std::optional<std::string>> seconds = {};

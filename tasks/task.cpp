@@ -129,7 +129,8 @@ Registry<TaskType>& task_types() {
   static Registry<TaskType> types(
       "task", {language_modeling(), masked_language_modeling(), text_to_text(), text_classification(),
                token_classification(), marked_tokens(), choices(), text_features(), image_classification(),
-               object_detection(), image_features(), speech_recognition(), structure_prediction()});
+               object_detection(), image_features(), image_text_similarity(), speech_recognition(),
+               structure_prediction()});
   return types;
 }
 

@@ -39,7 +39,20 @@ enum class BatchRows {
 };
 
 /// The parts of a vocabulary that every run of a task must have.
-enum class VocabularyNeeds { nothing, tokenizer, tokenizer_and_labels, labels_and_pixels, pixels };
+enum class VocabularyNeeds {
+  nothing,
+  tokenizer,
+  tokenizer_and_labels,
+  labels_and_pixels,
+  pixels,
+  tokenizer_and_pixels
+};
+
+/// From where the labels that Task::predict() chooses from come.
+enum class LabelSource {
+  vocabulary,  // they are those of the training
+  options,     // PredictOptions::labels: any texts
+};
 
 struct TaskType : TypeInfo {
   /// The metrics besides "loss" that training.best_by may name.
@@ -58,11 +71,17 @@ struct TaskType : TypeInfo {
   PredictionInput predicts_from = PredictionInput::nothing;
   /// What it predicts.
   PredictionKind predicts = PredictionKind::labels;
+  LabelSource labels = LabelSource::vocabulary;
   /// The task's key `problem` among its keys; null: it has none (problem_of() in tasks/problem.h).
   std::function<Problem&(TypeOptions& options)> problem = nullptr;
 
   bool needs_tokenizer() const {
-    return needs == VocabularyNeeds::tokenizer || needs == VocabularyNeeds::tokenizer_and_labels;
+    return needs == VocabularyNeeds::tokenizer || needs == VocabularyNeeds::tokenizer_and_labels ||
+           needs == VocabularyNeeds::tokenizer_and_pixels;
+  }
+  bool needs_pixels() const {
+    return needs == VocabularyNeeds::labels_and_pixels || needs == VocabularyNeeds::pixels ||
+           needs == VocabularyNeeds::tokenizer_and_pixels;
   }
   bool needs_labels() const {
     return needs == VocabularyNeeds::tokenizer_and_labels || needs == VocabularyNeeds::labels_and_pixels;

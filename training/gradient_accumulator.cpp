@@ -14,6 +14,7 @@
 #include "layers/activation_checkpointing.h"
 #include "layers/experts.h"
 #include "layers/kernels/tensor_lists.h"
+#include "models/comparing_model.h"
 #include "parallel/threads.h"
 #include "training/gradient_collector.h"
 
@@ -25,7 +26,12 @@ namespace {
 thread_local size_t current_part = 0;
 
 /// `what`: the kind of parts, and what to do about it.
-[[noreturn]] void fail_to_split(std::string_view what) {
+[[noreturn]] void fail_to_split(const Model& model, std::string_view what) {
+  if (comparing_of(model)) {
+    throw ConfigError(fmt::format(
+        "model.architecture: a dual_encoder learns from all pairs of a batch, which cannot be split into {}",
+        what));
+  }
   throw ConfigError(fmt::format(
       "model.architecture: batch norm is over all rows of a batch, which cannot be split into {}, or choose "
       "norm: group or frozen_batch",
@@ -53,7 +59,7 @@ GradientAccumulator::GradientAccumulator(std::shared_ptr<Model> model,
                                          const ReducerOptions& reducer)
     : GradientAccumulator(std::move(model), std::move(objective), options) {
   if (processes.is_alone()) return;
-  if (model_->mixes_rows()) fail_to_split("processes: train with one process");
+  if (model_->mixes_rows()) fail_to_split(*model_, "processes: train with one process");
   processes_ = &processes;
   reducer_ = std::make_unique<GradientReducer>(processes, parameters_, reducer);
   for (size_t i = 0; i < parameters_.size(); ++i) {
@@ -150,7 +156,7 @@ std::vector<std::optional<Batch>> GradientAccumulator::micro_batches(const Batch
   const int64_t n_rows = rows ? rows->n_rows() : 0, at_once = options_.micro_batch_size;
   std::vector<std::optional<Batch>> result;
   if (n_rows > at_once && at_once > 0 && model_->mixes_rows())
-    fail_to_split("micro-batches: let all its rows through the model at once");
+    fail_to_split(*model_, "micro-batches: let all its rows through the model at once");
   if (at_once == 0 || n_rows <= at_once) {
     result.push_back(std::move(rows));
   } else {

@@ -1,11 +1,13 @@
 #include "training/learner.h"
 
+#include <fmt/format.h>
 #include <torch/utils.h>
 
 #include "base/device.h"
 #include "base/error.h"
 #include "layers/experts.h"
 #include "layers/kernels/tensor_lists.h"
+#include "models/comparing_model.h"
 #include "models/name_patterns.h"
 #include "optimizers/parameters.h"
 
@@ -25,11 +27,13 @@ Learner::Learner(const Experiment& experiment, std::shared_ptr<Model> model,
   model_->to(device);
   model_->train();
   model_->checkpoint_activations(config_.activation_checkpointing);
-  if (config_.batch_size.is_auto() && model_->mixes_rows())
-    throw ConfigError(
-        "training.batch_size: auto lets some rows of a batch through the model at a time, but batch norm is "
-        "over "
-        "all rows: give a number, or choose norm: group or frozen_batch");
+  if (config_.batch_size.is_auto() && model_->mixes_rows()) {
+    throw ConfigError(fmt::format(
+        "training.batch_size: auto lets some rows of a batch through the model at a time, but {}",
+        comparing_of(*model_) ? "a dual_encoder learns from all pairs of a batch: give a number"
+                              : "batch norm is over all rows: give a number, or choose norm: group or "
+                                "frozen_batch"));
+  }
   experts_ = experts_of(*model_);
   freeze_parameters(*model_, config_.freeze);
   auto parameters = parameters_of(*model_);

@@ -10,6 +10,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <torch/types.h>
 
 #include "analysis/embeddings.h"
 #include "apps/console/commands.h"
@@ -67,13 +68,28 @@ void embed_typed_texts(const EmbedArguments& arguments, const Run& run) {
   });
 }
 
+/// Whether the run reads both texts and images.
+bool reads_both(const Run& run) {
+  const auto& type = task_type(run.experiment());
+  return type.predicts_from == PredictionInput::image_file && type.layout;
+}
+
 Embeddings embed_images(const EmbedArguments& arguments, const Run& run) {
   if (!arguments.pooling.empty()) throw UsageError("--pooling is for texts: leave it out");
   if (arguments.prompt) throw UsageError("--prompt is for texts: leave it out");
   EmbedOptions options;
   options.normalize = arguments.normalize;
   options.on_progress = progress_over("embedding", "images");
-  return embed_images(run, input_files(FileKind::images, arguments.images, arguments.texts.files), options);
+  // Where a run reads both, --input has texts.
+  const auto& lists = reads_both(run) ? std::vector<std::filesystem::path>() : arguments.texts.files;
+  return embed_images(run, input_files(FileKind::images, arguments.images, lists), options);
+}
+
+/// The vectors of the texts, then those of the images, of a run that reads both.
+Embeddings embed_both(const EmbedArguments& arguments, const Run& run) {
+  if (arguments.images.empty()) return embed_texts(arguments, run);
+  if (!arguments.texts.names_texts()) return embed_images(arguments, run);
+  return {.vectors = torch::cat({embed_texts(arguments, run).vectors, embed_images(arguments, run).vectors})};
 }
 
 void embed(const EmbedArguments& arguments) {
@@ -82,12 +98,16 @@ void embed(const EmbedArguments& arguments) {
     throw UsageError(
         fmt::format("{}: reads recordings, of which there are no vectors: zoo predict writes them down",
                     arguments.run.dir.string()));
-  if (!arguments.texts.texts.empty()) require_input(run, PredictionInput::text, "--text");
+  const bool both = reads_both(run);
+  if (!arguments.texts.texts.empty() && !both) require_input(run, PredictionInput::text, "--text");
   if (!arguments.images.empty()) require_input(run, PredictionInput::image_file, "--image");
   const bool reads_images = task_type(run.experiment()).predicts_from == PredictionInput::image_file;
-  if (!reads_images && !arguments.texts.names_texts() && !arguments.json && input_is_typed())
+  const bool wants_images = both ? !arguments.images.empty() : reads_images;
+  if (!wants_images && !arguments.texts.names_texts() && !arguments.json && input_is_typed())
     return embed_typed_texts(arguments, run);
-  const auto embeddings = reads_images ? embed_images(arguments, run) : embed_texts(arguments, run);
+  const auto embeddings = both           ? embed_both(arguments, run)
+                          : reads_images ? embed_images(arguments, run)
+                                         : embed_texts(arguments, run);
   if (arguments.json) {
     std::cout << "{\"embeddings\":[[";
     write_rows(embeddings.vectors, ",", "],[");
@@ -138,7 +158,9 @@ void add_embed(CLI::App& app) {
       "Prints a line of numbers for each input, separated by tabs. Tokens include the special tokens that "
       "the model reads with a text, and never padding. The vectors of an encoder-decoder are the encoder's. "
       "A text without tokens is an error. Texts that are too long are cut as in training. The vector of an "
-      "image is what a classifier's head reads: the class token, or the mean of the patches.");
+      "image is what a classifier's head reads: the class token, or the mean of the patches. A model of "
+      "pictures and texts, such as CLIP, has vectors of both that can be compared: it prints those of the "
+      "texts, then those of --image.");
   command->callback([arguments] { embed(*arguments); });
 }
 

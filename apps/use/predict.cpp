@@ -44,6 +44,8 @@ struct PredictArguments {
   TextArguments texts;
   std::vector<std::string> seconds;  // the second text of each pair, whose first text is in texts.texts
   std::vector<std::filesystem::path> images, recordings;
+  std::vector<std::string> labels;  // of a model that compares pictures with texts
+  std::optional<std::string> label_template;
   std::optional<int64_t> top;
   std::optional<double> min_score;
   /// The directory of pictures with boxes, or of structures; the page of texts with a label for each word.
@@ -66,7 +68,8 @@ constexpr double kLeastScore = 0.5;
 void require_predictions(const Run& run, const std::filesystem::path& dir) {
   const auto& type = task_type(run.experiment());
   const auto head = run.task().purpose().head;
-  if (type.predicts_from != PredictionInput::nothing && head != HeadKind::none) return;
+  const bool takes_labels = type.labels == LabelSource::options;
+  if (type.predicts_from != PredictionInput::nothing && (head != HeadKind::none || takes_labels)) return;
   const char* const advice = head == HeadKind::language_modeling ? ": zoo generate writes text with it"
                              : head == HeadKind::masked_language_modeling
                                  ? ": zoo generate fills masks with it"
@@ -86,6 +89,24 @@ void require_objects(const PredictArguments& arguments, const Run& run) {
   if (option)
     throw UsageError(fmt::format("{}: {} classifies, it finds no objects: leave it out", option,
                                  arguments.run.dir.string()));
+}
+
+/// Throws UsageError if labels are missing, or given to a run that has its own.
+void check_labels(const PredictArguments& arguments, const Run& run) {
+  const auto dir = arguments.run.dir.string();
+  if (task_type(run.experiment()).labels == LabelSource::options) {
+    if (arguments.labels.empty())
+      throw UsageError(fmt::format(
+          "{} compares pictures with texts: name some, such as --labels \"a dog\" \"a cat\"", dir));
+    if (arguments.label_template && arguments.label_template->find("{}") == std::string::npos)
+      throw UsageError("--template: it has no {} for the label, as \"a photo of a {}.\" has");
+    return;
+  }
+  const char* const option = !arguments.labels.empty()  ? "--labels"
+                             : arguments.label_template ? "--template"
+                                                        : nullptr;
+  if (option)
+    throw UsageError(fmt::format("{}: {} has labels of its own, or none: leave it out", option, dir));
 }
 
 /// Throws UsageError for an option that a task without a list of labels for each input has no use for.
@@ -365,7 +386,9 @@ bool predict(const PredictArguments& arguments, const Run& run) {
   UnreadableFiles unreadable(kind.value_or(FileKind::images),
                              arguments.strict ? Unreadable::fail : Unreadable::skip, std::ssize(inputs));
   auto predictions = run.task().predict(run.model(), inputs,
-                                        {.speech = speech_options(arguments),
+                                        {.labels = arguments.labels,
+                                         .label_template = arguments.label_template,
+                                         .speech = speech_options(arguments),
                                          .seconds = seconds,
                                          .on_progress = progress_over("predicting", unit),
                                          .on_unreadable = unreadable.listener()});
@@ -404,6 +427,8 @@ void fold(const PredictArguments& arguments, const Run& run) {
   refuse(arguments.top.has_value(), "--top", reason);
   refuse(arguments.min_score.has_value(), "--min-score", reason);
   refuse(arguments.strict, "--strict", reason);
+  refuse(!arguments.labels.empty(), "--labels", reason);
+  refuse(arguments.label_template.has_value(), "--template", reason);
   fold_sequences({.texts = arguments.texts,
                   .out = arguments.out,
                   .format = arguments.format,
@@ -433,6 +458,7 @@ int predict(const PredictArguments& arguments) {
   }
   require_predictions(run, arguments.run.dir);
   require_objects(arguments, run);
+  check_labels(arguments, run);
   refuse_top(arguments, run);
   if (!is_conversation(arguments, run)) return predict(arguments, run) ? EXIT_SUCCESS : EXIT_FAILURE;
   answer_typed_texts(arguments, run);
@@ -457,6 +483,16 @@ void add_predict(CLI::App& app, int& exit_code) {
       ->allow_extra_args(false);
   add_files(*command, FileKind::images, arguments->images);
   add_files(*command, FileKind::recordings, arguments->recordings);
+  command
+      ->add_option("--labels", arguments->labels,
+                   "The texts that each picture is compared with, for models of pictures and texts such as "
+                   "CLIP and SigLIP: any, as --labels \"a dog\" \"a cat\"")
+      ->option_text("TEXT...");
+  command
+      ->add_option("--template", arguments->label_template,
+                   "What is compared in place of each label, which stands for the {}: \"a photo of a {}.\"; "
+                   "default: as in its training, or the label alone")
+      ->option_text("TEXT");
   command
       ->add_option("--top", arguments->top,
                    fmt::format("The N likeliest labels of each input, or its N best objects; default: {} "
@@ -535,7 +571,10 @@ void add_predict(CLI::App& app, int& exit_code) {
   command->footer(
       "Prints a line for each input: label, probability, label, probability, ..., the likeliest first, "
       "separated by tabs. The probabilities of all classes sum to 1; where an input may have several labels, "
-      "each has a probability of its own. A model with one output, such as a reranker or a regression, "
+      "each has a probability of its own. A model of pictures and texts has no labels: --labels names them. "
+      "The "
+      "probabilities of CLIP sum to 1 over them, and SigLIP says of each whether it fits. A model with one "
+      "output, such as a reranker or a regression, "
       "prints a score (zoo inspect says what the outputs are). A text without tokens, such as an empty line, "
       "has no labels. Texts that are too long are cut as in training. A model of the task "
       "token_classification prints a line for each word or character that it read: word, label, probability "

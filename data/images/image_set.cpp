@@ -1,6 +1,7 @@
 #include "data/images/image_set.h"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <set>
 
@@ -14,6 +15,7 @@
 #include "data/images/image_file.h"
 #include "data/images/picture_parts.h"
 #include "data/tables.h"
+#include "data/text_files.h"
 #include "data/usual_columns.h"
 #include "io/files.h"
 
@@ -51,6 +53,8 @@ std::vector<int64_t> share_of_split(const DataConfig& config, Split split,
   std::ranges::sort(train);
   return split == Split::valid ? valid : train;
 }
+
+std::string picture_column(Table& table) { return find_picture_column(table.columns()).value_or("image"); }
 
 /// The image in all channels.
 void repeat_channel(Image& image, int64_t n_channels) {
@@ -131,25 +135,36 @@ void LabelledImages::add_directory(const fs::path& path) {
   }
 }
 
+void LabelledImages::add_row(const fs::path& list, TableRow row) {
+  auto& [line, fields] = row;
+  const auto file = path_in(list.parent_path(), fields[0]);
+  if (fields[0].empty() || !stays_below(file)) {
+    throw DataError(fmt::format("{}:{}: '{}' is no path of a file in the directory of this list",
+                                list.string(), line, excerpt(fields[0])));
+  }
+  entries_.push_back({.label = std::move(fields[1]), .file = list.parent_path() / file, .array = nullptr});
+}
+
 void LabelledImages::add_list(Table& table, const fs::path& path, const DataConfig& config, Problem problem) {
   const auto add = [&](TableRow row) {
-    auto& [line, fields] = row;
-    const auto file = path_in(path.parent_path(), fields[0]);
-    if (fields[0].empty() || !stays_below(file)) {
-      throw DataError(fmt::format("{}:{}: '{}' is no path of a file in the directory of this list",
-                                  path.string(), line, excerpt(fields[0])));
-    }
+    add_row(path, row);
     try {
-      check_labels(fields[1], problem, config.label_separator);
+      check_labels(entries_.back().label, problem, config.label_separator);
     } catch (const DataError& error) {
-      throw DataError(fmt::format("{}:{}: {}", path.string(), line, error.what()));
+      throw DataError(fmt::format("{}:{}: {}", path.string(), row.number, error.what()));
     }
-    entries_.push_back({.label = std::move(fields[1]), .file = path.parent_path() / file, .array = nullptr});
   };
-  const auto column = find_picture_column(table.columns()).value_or("image");
   ColumnUses uses;
   if (problem == Problem::multi_label) uses.lists = {1};
-  table.read({{column}, {config.label_column}}, add, uses);
+  table.read({{picture_column(table)}, {config.label_column}}, add, uses);
+}
+
+void LabelledImages::add_captions(Table& table, const fs::path& path, const ColumnNames& names) {
+  table.read({{picture_column(table)}, names}, [&](TableRow row) {
+    if (is_blank(row.fields[1]))
+      throw DataError(fmt::format("{}:{}: the picture has no text", path.string(), row.number));
+    add_row(path, std::move(row));
+  });
 }
 
 void LabelledImages::keep(const std::vector<int64_t>& indices) {
@@ -161,7 +176,12 @@ void LabelledImages::keep(const std::vector<int64_t>& indices) {
 
 namespace {
 
-LabelledImages read_images(const DataConfig& config, Split split, Problem problem) {
+/// What the tables of a corpus say of a picture.
+using AddTable = std::function<void(LabelledImages& images, Table& table, const fs::path& path)>;
+
+/// `column`: of a list, for messages.
+LabelledImages read_images(const DataConfig& config, Split split, std::string_view column,
+                           const AddTable& add_table) {
   LabelledImages images(config.images.channels, config.images.transparency);
   for (const auto& name : files_to_read(config, split)) {
     const auto path = data_file_or_directory(name);
@@ -169,7 +189,7 @@ LabelledImages read_images(const DataConfig& config, Split split, Problem proble
     if (fs::is_directory(path, ignored)) {
       images.add_directory(path);
     } else if (is_table(path)) {
-      images.add_list(*open_table(path), path, config, problem);
+      add_table(images, *open_table(path), path);
     } else if (is_idx_name(path)) {
       images.add_idx(path, config.images.label_names);
     } else {
@@ -177,20 +197,21 @@ LabelledImages read_images(const DataConfig& config, Split split, Problem proble
           fmt::format("{}: images are read from a directory with a directory for each class, a list "
                       "(NAME.tsv) with the columns "
                       "image and {}, or an IDX file (NAME-images-idx3-ubyte)",
-                      path.string(), config.label_column));
+                      path.string(), column));
     }
   }
   return images;
 }
 
-}  // namespace
+/// The numbers of the images of a split among all.
+using ChooseShare = std::function<std::vector<int64_t>(const LabelledImages& all, Split split)>;
 
-RowsBySplit<LabelledImages> labelled_images(const DataConfig& config, Problem problem) {
-  const auto read = [config, problem](Split split) { return read_images(config, split, problem); };
-  const auto part = [config, problem](const LabelledImages& all, Split split) {
+RowsBySplit<LabelledImages> images_by_split(const DataConfig& config, const std::string& column,
+                                            const AddTable& add_table, const ChooseShare& share) {
+  const auto read = [=](Split split) { return read_images(config, split, column, add_table); };
+  const auto part = [=](const LabelledImages& all, Split split) {
     auto images = all;
-    images.keep(problem == Problem::single_label ? share_of_split(config, split, images.labels())
-                                                 : random_share(config, split, images.size()));
+    images.keep(share(images, split));
     return images;
   };
   const auto check = [config](const LabelledImages& images, Split split) {
@@ -199,6 +220,29 @@ RowsBySplit<LabelledImages> labelled_images(const DataConfig& config, Problem pr
                                 corpus_name(config, split), images.n_read(), name_of(split)));
   };
   return {config, {.read = read, .part = part, .check = check}};
+}
+
+}  // namespace
+
+RowsBySplit<LabelledImages> labelled_images(const DataConfig& config, Problem problem) {
+  const auto add_table = [=](LabelledImages& images, Table& table, const fs::path& path) {
+    images.add_list(table, path, config, problem);
+  };
+  return images_by_split(config, config.label_column, add_table, [=](const LabelledImages& all, Split split) {
+    return problem == Problem::single_label ? share_of_split(config, split, all.labels())
+                                            : random_share(config, split, all.size());
+  });
+}
+
+RowsBySplit<LabelledImages> captioned_images(const DataConfig& config) {
+  auto names = config.text_column;
+  names.emplace_back("caption");
+  const auto add_table = [=](LabelledImages& images, Table& table, const fs::path& path) {
+    images.add_captions(table, path, names);
+  };
+  return images_by_split(config, names.front(), add_table, [=](const LabelledImages& all, Split split) {
+    return random_share(config, split, all.size());
+  });
 }
 
 }  // namespace zoo

@@ -46,6 +46,9 @@ class LabelledImages {
   /// has paths of files in the directory of the list or below it. The labels are as the problem needs them.
   /// Throws DataError.
   void add_list(Table& table, const std::filesystem::path& path, const DataConfig& config, Problem problem);
+  /// The same with the texts of a column, the first of `names` that the table has, as labels. Throws
+  /// DataError also for a blank text.
+  void add_captions(Table& table, const std::filesystem::path& path, const ColumnNames& names);
   /// Keeps the images of these numbers, in this order.
   void keep(const std::vector<int64_t>& indices);
   /// How many there were before some were kept.
@@ -61,6 +64,8 @@ class LabelledImages {
   const Entry& at(int64_t index) const { return entries_.at(static_cast<size_t>(index)); }
 
   Image read(int64_t index) const;
+  /// Adds the picture and the label that are the fields of a row of `list`.
+  void add_row(const std::filesystem::path& list, TableRow row);
 
   int64_t n_channels_;
   Transparency transparency_;
@@ -74,5 +79,10 @@ class LabelledImages {
 /// for training. Throws DataError.
 RowsBySplit<LabelledImages> labelled_images(const DataConfig& config,
                                             Problem problem = Problem::single_label);
+
+/// Images with texts, which are their labels: lists with the columns of pictures and of texts
+/// (data.text_column, or caption), and what labelled_images() reads, of which the names of classes are the
+/// texts. A random share is for validation, likewise. Throws DataError.
+RowsBySplit<LabelledImages> captioned_images(const DataConfig& config);
 
 }  // namespace zoo

@@ -48,6 +48,8 @@ ForeignFamily vit_foreign();
 ForeignFamily ijepa_foreign();
 ForeignFamily deit_foreign();
 ForeignFamily dinov2_foreign();
+ForeignFamily clip_foreign();
+ForeignFamily siglip_foreign();
 ForeignFamily detr_foreign();
 ForeignFamily whisper_foreign();
 ForeignFamily xlm_roberta_foreign();

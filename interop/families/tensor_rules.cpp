@@ -156,6 +156,11 @@ TensorRules& TensorRules::tensor(std::string ours, std::string theirs, Move move
   return *this;
 }
 
+TensorRules& TensorRules::rows(std::vector<std::string> ours, std::string theirs) {
+  tensors_.push_back({.ours = std::move(ours), .theirs = {std::move(theirs)}});
+  return *this;
+}
+
 TensorRules& TensorRules::copy(std::string theirs, std::string original) {
   copies_.emplace_back(std::move(theirs), std::move(original));
   return *this;

@@ -60,6 +60,8 @@ class TensorRules {
   /// One tensor. `shape`: the foreign one, if it is reshaped.
   TensorRules& tensor(std::string ours, std::string theirs, Move move = Move::plain,
                       std::vector<int64_t> shape = {});
+  /// One foreign tensor whose rows are those of several here, one below the other.
+  TensorRules& rows(std::vector<std::string> ours, std::string theirs);
   /// A foreign tensor that a file may have, and then must be equal to another one: tied matrices that were
   /// saved twice. It is not exported.
   TensorRules& copy(std::string theirs, std::string original);

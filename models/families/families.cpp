@@ -24,6 +24,7 @@ ModelFamily detr_family();
 ModelFamily whisper_family();
 ModelFamily speech_encoder_family();
 ModelFamily esmfold_family();
+ModelFamily dual_encoder_family();
 ModelFamily fold_flow_family();
 ModelFamily fold_pairs_family();
 
@@ -98,7 +99,7 @@ Registry<ModelFamily>& model_families() {
       "model family", {reading_tokens(encoder_family()), reading_tokens(decoder_family()),
                        reading_tokens(encoder_decoder_family()), vit_family(), resnet_family(), detr_family(),
                        whisper_family(), speech_encoder_family(), esmfold_family(), fold_flow_family(),
-                       fold_pairs_family(), reading_tokens(autoencoder_family())});
+                       fold_pairs_family(), reading_tokens(autoencoder_family()), dual_encoder_family()});
   return families;
 }
 
@@ -133,7 +134,8 @@ void check_model(const ModelConfig& config, const ModelPurpose& purpose) {
                                   with_article(family.name), purpose_name(purpose.head)));
   }
   check_mixers(config, purpose);
-  const bool reads_tokens = family.shape != FamilyShape::other || predicts_tokens(purpose.head);
+  const bool reads_tokens =
+      family.shape != FamilyShape::other || predicts_tokens(purpose.head) || family.reads_texts;
   const int64_t vocab_size = config.vocab_size.value_or(purpose.vocab_size);
   if (reads_tokens && vocab_size < 1)
     throw ConfigError("model.vocab_size: not given, and there is no tokenizer to take it from");

@@ -57,6 +57,8 @@ struct InnerModel {
 /// A family. Programs add their own with model_families().add().
 struct ModelFamily : TypeInfo {
   FamilyShape shape = FamilyShape::other;
+  /// Whether a family of the shape `other` reads texts, too.
+  bool reads_texts = false;
   /// Whether a decoder reads the encoder's output. model.n_decoder_layers is for it.
   bool has_memory = false;
   /// The heads that its models can have.
@@ -96,7 +98,7 @@ inline std::string_view what_lacks(const ModelFamily& family) {
 }
 
 /// Holds encoder, decoder, encoder_decoder, vit, resnet, detr, whisper, speech_encoder, esmfold, fold_flow,
-/// fold_pairs, autoencoder and added families.
+/// fold_pairs, autoencoder, dual_encoder and added families.
 Registry<ModelFamily>& model_families();
 
 /// A ModelFamily::make that constructs an Impl.

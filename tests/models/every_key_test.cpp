@@ -16,6 +16,7 @@
 #include "models/config/layer_types.h"
 #include "models/families/families.h"
 #include "models/families/model_keys.h"
+#include "models/families/pairs/dual_encoder.h"
 #include "models/families/recordings.h"
 #include "models/families/vit.h"
 #include "tests/support/key_change.h"
@@ -84,6 +85,18 @@ std::vector<Subject> subjects() {
        "true}, "
        "d_model: 24, n_heads: 4, n_layers: 2, dropout: 0}",
        classify},
+      {"{architecture: {type: vit, patch_size: 4, pooling: attention, patch_bias: false}, embedding_norm: "
+       "true, "
+       "d_model: 24, n_heads: 4, n_layers: 2, dropout: 0}",
+       classify},
+      {text("architecture: {type: dual_encoder, width: 10, text_pooling: end, end_token: 5, image: {d_model: "
+            "24, n_heads: 4, n_layers: 2, patch_size: 8}}, position: learned"),
+       HeadKind::none},
+      {text("architecture: {type: dual_encoder, width: 24, scores: sigmoid, text_attention: bidirectional, "
+            "pad_texts: true, image_projection: false, projection_bias: true, image: {d_model: 24, n_heads: "
+            "4, "
+            "n_layers: 2, patch_size: 8, pooling: attention}}, position: learned"),
+       HeadKind::none},
       {"{architecture: {type: resnet, depth: 18, width: 4, stem_stride: 1}}", classify},
       {"{architecture: {type: detr, n_queries: 4, max_places: 9, backbone: {depth: 18, width: 4, "
        "stem_stride: "
@@ -111,14 +124,18 @@ bool reads_images(const ModelConfig& config) {
   return shape_of(config) == FamilyShape::other && !reads_recordings(config);
 }
 
+int64_t channels_of(const ModelConfig& config) {
+  const auto picture = compares_pictures(config) ? picture_encoder(config) : config;
+  if (picture.architecture.type != "vit") return kImage.channels;
+  return picture.architecture.as<VitConfig>().n_channels.value_or(kImage.channels);
+}
+
 Batch batch_for(const ModelConfig& config) {
   torch::manual_seed(5);
   Batch batch;
   if (reads_images(config)) {
-    const bool is_vit = config.architecture.type == "vit";
-    const int64_t channels =
-        is_vit ? config.architecture.as<VitConfig>().n_channels.value_or(kImage.channels) : kImage.channels;
-    batch.fields = {{"images", torch::randn({4, channels, kImage.height, kImage.width})}};
+    batch.fields = {{"images", torch::randn({4, channels_of(config), kImage.height, kImage.width})}};
+    if (compares_pictures(config)) batch.input.ids = tokens(4, 14);
     return batch;
   }
   if (reads_recordings(config)) {
@@ -153,6 +170,9 @@ Made made_by(const ModelConfig& config, HeadKind head) {
       const auto found = detecting->detect(batch);
       made.emplace_back("logits", found.logits);
       made.emplace_back("boxes", found.boxes);
+    } else if (auto* const comparing = comparing_of(*model)) {
+      made.emplace_back("scores",
+                        comparing->scores(comparing->image_vectors(batch), comparing->text_vectors(batch)));
     } else {
       made.emplace_back("logits", model->logits(model->features(batch)));
     }
@@ -200,10 +220,13 @@ const char* no_effect(const std::string& key, const ModelConfig& config, HeadKin
   if (is({"gate"}) && !activation_of(config)->is_gated()) return "the activation has no gate";
   if (is({"max_positions"}) && config.position != Position::learned)
     return "limits what is generated, and tables of learned positions";
-  if (reads_images(config) &&
-      is({"vocab_size", "tie_embeddings", "scale_embeddings", "embedding_norm", "embedding_scale",
-          "embedding_width", "max_positions", "output_bias", "output_scale", "logits_softcap"}))
+  if (reads_images(config) && !compares_pictures(config) &&
+      is({"vocab_size", "tie_embeddings", "scale_embeddings", "embedding_scale", "embedding_width",
+          "max_positions", "output_bias", "output_scale", "logits_softcap"}))
     return "images have no tokens";
+  if (reads_images(config) && !compares_pictures(config) && config.architecture.type != "vit" &&
+      is({"embedding_norm"}))
+    return "only patches and tokens are embedded";
   if (is({"tie_embeddings", "output_bias", "output_scale", "logits_softcap"}) && !is_token_head)
     return "classes are not tokens";
   if (is({"classifier_bias"}) && (is_token_head || head == HeadKind::none)) return "nothing is classified";

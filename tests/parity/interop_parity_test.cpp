@@ -500,7 +500,9 @@ std::string checked(const std::filesystem::path& originals, const std::filesyste
 TEST_P(ExportsOfVersion, GiveBackWhatWasImported) {
   const TempDir dir;
   const auto originals = file("gpt2_0").parent_path();
-  const auto names = cases(GetParam());
+  auto names = cases(GetParam());
+  const auto pairs = numbered({{"clip", 3}, {"siglip", 3}});  // pairs_parity_test.cpp
+  names.insert(names.end(), pairs.begin(), pairs.end());
   for (const auto& name : names) {
     import_run(originals / name, dir.path() / "runs" / name);
     export_run(dir.path() / "runs" / name, dir.path() / "exports" / name);

@@ -509,6 +509,49 @@ add("Dinov2ForImageClassification", DINOV2, {
     "facebook/dinov2-base": {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "mlp_ratio": 4},
 })  # fmt: skip
 
+# Models of pictures and texts.
+
+
+def encoder(hidden, layers, heads, inner, act, **more):
+    return {
+        "hidden_size": hidden, "num_hidden_layers": layers, "num_attention_heads": heads, "intermediate_size": inner,
+        "hidden_act": act, **more,
+    }  # fmt: skip
+
+
+def clip(projection, text, vision, patch_size, act="quick_gelu"):
+    texts = {"vocab_size": 49408, "max_position_embeddings": 77, "eos_token_id": 2}
+    pictures = {"image_size": 224, "patch_size": patch_size}
+    return {
+        "projection_dim": projection, "text_config": encoder(*text, act, **texts),
+        "vision_config": encoder(*vision, act, **pictures),
+    }  # fmt: skip
+
+
+BASE_TEXT, BASE_PICTURE = (512, 12, 8, 2048), (768, 12, 12, 3072)
+add("CLIPModel", {"model_type": "clip"}, {
+    "openai/clip-vit-base-patch32": clip(512, BASE_TEXT, BASE_PICTURE, 32),
+    "openai/clip-vit-base-patch16": clip(512, BASE_TEXT, BASE_PICTURE, 16),
+    "openai/clip-vit-large-patch14": clip(768, (768, 12, 12, 3072), (1024, 24, 16, 4096), 14),
+    "laion/CLIP-ViT-H-14-laion2B-s32B-b79K": clip(1024, (1024, 24, 16, 4096), (1280, 32, 16, 5120), 14, "gelu"),
+})  # fmt: skip
+
+
+def siglip(sizes, image_size, patch_size):
+    def side(**more):
+        return encoder(*sizes, "gelu_pytorch_tanh", layer_norm_eps=1e-6, **more)
+
+    return {
+        "text_config": side(vocab_size=32000, max_position_embeddings=64),
+        "vision_config": side(image_size=image_size, patch_size=patch_size),
+    }  # fmt: skip
+
+
+add("SiglipModel", {"model_type": "siglip"}, {
+    "google/siglip-base-patch16-224": siglip(BASE_PICTURE, 224, 16),
+    "google/siglip-so400m-patch14-384": siglip((1152, 27, 16, 4304), 384, 14),
+})  # fmt: skip
+
 
 def resnet(kind, *depths):
     sizes = [64, 128, 256, 512] if kind == "basic" else [256, 512, 1024, 2048]

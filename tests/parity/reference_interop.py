@@ -1142,11 +1142,12 @@ def as_published(out):
 
 import interop_encoders  # noqa: E402  (they use the functions above)
 import interop_packed  # noqa: E402
+import interop_pairs  # noqa: E402
 
 CASES = [
     gpt2, llama, mistral, qwen, olmo, mixtures, gemma, further_decoders, decoder_classifiers, bert, roberta, big_bird, distilbert, token_classifiers,
     sentence_vectors, longformer, esm, t5, bart, bart_classifier, marian, vit, ijepa, detr, whisper, as_published,
-    *interop_encoders.CASES, *interop_packed.CASES, deit, dinov2,
+    *interop_encoders.CASES, *interop_packed.CASES, deit, dinov2, *interop_pairs.CASES,
 ]  # fmt: skip
 
 # What the table of docs/hub.md says of a family beside what is compared; made by scripts/make_hub_table.py.
@@ -1177,6 +1178,8 @@ REMARKS = {
     "deit": "also `DeiTForImageClassificationWithTeacher`: the mean of the scores of both classifiers",
     "dinov2": "both feed-forward networks; pictures of any size; without `drop_path_rate`; the vector for hidden patches is "
     "not written",
+    "clip": "both encoders; the end of a text by its token, or in the first files by the highest id",
+    "siglip": "texts padded to 64 tokens, as in its training; also the checkpoints of SigLIP 2 for pictures of one size",
     "detr": "names of timm and of transformers",
     "whisper": "without a language in `generation_config.json`, outputs begin as English ones: `--language` names another",
     "xlm-roberta": "also the encoders of BGE-M3 and multilingual E5",
