@@ -29,12 +29,14 @@ from page_section import with_section
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs/hub.md"
 CASES, REFERENCE = ROOT / "tests/parity/interop_parity_test.cpp", ROOT / "tests/parity/reference_interop.py"
+PAIRS = ROOT / "tests/parity/pairs_parity_test.cpp"  # of pictures and texts
 MARKS = {name: (f"<!-- {name}: begin, made by scripts/make_hub_table.py --write -->", f"<!-- {name}: end -->")
          for name in ("families", "published")}  # fmt: skip
 PUBLISHED = ROOT / "tests/published"
 SKIPPED = 77
 # What a tensor of a reference stands for.
 COMPARED = {
+    "text_vectors": "vectors of texts and of pictures", "logits_per_image": "scores",
     "logits": "logits", "hidden": "hidden states", "maps": "attention maps", "left_logits": "padding on the left",
     "cache": "token by token with a cache", "greedy": "greedy search", "beams": "beam search", "boxes": "boxes",
     "loss": "loss", "upstream": "gradients", "loss_of_targets": "loss and all gradients", "contacts": "contacts",
@@ -76,16 +78,15 @@ def families():
 
 def cases():
     """The names of the cases that the test reads, and of those that generate."""
-    text = CASES.read_text(encoding="utf-8")
-
-    def names(function):
-        body = re.search(rf"^std::vector<std::string> {function}\([^)]*\) {{(.*?)^}}", text, re.MULTILINE | re.DOTALL)
+    def names(function, path=CASES):
+        text = path.read_text(encoding="utf-8")
+        body = re.search(rf"^std::vector<\S+> {function}\([^)]*\) {{(.*?)^}}", text, re.MULTILINE | re.DOTALL)
         found = re.findall(r'{"(\w+)", (\d+)}', body[1] if body else "")
         if not found:
-            raise Problem(f"{CASES.name}: {function}() has no cases")
+            raise Problem(f"{path.name}: {function}() has no cases")
         return {f"{name}_{i}" for name, count in found for i in range(int(count))}
     writers = names("writers")
-    return writers | names("cases") | names("opened"), writers
+    return writers | names("cases") | names("opened") | names("pair_cases", PAIRS), writers
 
 
 def header(path):

@@ -1,5 +1,6 @@
 // Models of pictures and texts in the program: trained on captions, used, fine-tuned, exported.
 
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
 #include <string>
@@ -93,7 +94,9 @@ TEST_F(Pairs, ChooseAmongAnyTexts) {
     for (const auto& result : results) {
       double sum = 0;
       for (const auto& label : result["labels"]) sum += label["probability"].get<double>();
-      if (kind == "softmax") EXPECT_NEAR(sum, 1, 1e-6);
+      if (kind == "softmax") {
+        EXPECT_NEAR(sum, 1, 1e-6);
+      }
       const auto best = result["labels"][0]["label"].get<std::string>();
       EXPECT_EQ("new/" + best + ".png", result["input"]);
     }
@@ -189,9 +192,13 @@ TEST_F(Pairs, MistakesAreOneLine) {
   };
   EXPECT_THAT(refused("training.label_smoothing=0.1"), HasSubstr("label_smoothing"));
   EXPECT_THAT(refused("data.images.augment.mixup=0.2"), HasSubstr("cannot be mixed"));
-  EXPECT_THAT(refused("training.batch_size=auto"),
+  EXPECT_THAT(refused("training.batch_size=auto --set training.effective_batch_size=12"),
               HasSubstr("learns from all pairs of a batch: give a number"));
-  EXPECT_THAT(refused("task.template=photo"), HasSubstr("has no {} for the text"));
+  std::string config = kConfig;
+  const std::string task = "task: image_text_similarity";
+  config.replace(config.find(task), task.size(), "task: {type: image_text_similarity, template: photo}");
+  dir_->write("photo.yaml", config);
+  EXPECT_THAT(problem("train photo.yaml --device cpu --out refused"), HasSubstr("has no {} for the text"));
   EXPECT_THAT(problem("train pairs.yaml --device cpu --nproc 2 --out refused"),
               HasSubstr("cannot be split into processes"));
   dir_->write("pictures/empty.jsonl", "{\"image\": \"0.png\", \"caption\": \" \"}\n");

@@ -153,8 +153,8 @@ TEST(DualEncoder, MistakesAreOneLine) {
   const auto problem = [](const std::string& keys) {
     return message_of<ConfigError>([&] { check_model(pair_config(keys), pair_purpose()); });
   };
-  EXPECT_THAT(problem("text_pooling: end"), HasSubstr("end_token belongs to `text_pooling: end`"));
-  EXPECT_THAT(problem("end_token: 3"), HasSubstr("end_token belongs to `text_pooling: end`"));
+  EXPECT_THAT(problem("text_pooling: end"), HasSubstr("end_token: belongs to `text_pooling: end`"));
+  EXPECT_THAT(problem("end_token: 3"), HasSubstr("end_token: belongs to `text_pooling: end`"));
   EXPECT_THAT(problem("image_projection: false"),
               HasSubstr("architecture.width: is 10, but pictures have vectors of 12"));
   EXPECT_EQ(problem(kLikeSiglip), "no error");

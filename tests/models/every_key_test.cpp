@@ -203,6 +203,7 @@ const char* no_effect(const std::string& key, const ModelConfig& config, HeadKin
     return "recordings have no tokens";
   if (is({"architecture.stem_norm"}) && config.architecture.as<VitConfig>().stem == VitStem::patches)
     return "patches have no convolutions";
+  if (is({"architecture.image.stem_norm"})) return "patches have no convolutions";
   if (begins("rotary.") && config.position != Position::rotary) return "other positions do not rotate";
   if (is({"rotary.original_max_positions"}) && rotary.scaling == RotaryScaling::none)
     return "nothing is scaled";

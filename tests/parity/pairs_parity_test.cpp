@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -144,11 +145,12 @@ const auto name_of_pair = [](const auto& test) {
 };
 
 std::vector<Pair> pair_cases() {
+  const std::vector<std::pair<std::string, int>> families = {
+      {"clip", 3}, {"siglip", 3}, {"clip_published", 1}};
   std::vector<Pair> result;
   for (const auto version : {Transformers::newest, Transformers::of_version_4}) {
-    result.push_back({version, "clip_published_0"});
-    for (const std::string family : {"clip_", "siglip_"}) {
-      for (int i = 0; i < 3; ++i) result.push_back({version, family + std::to_string(i)});
+    for (const auto& [family, n] : families) {
+      for (int i = 0; i < n; ++i) result.push_back({version, family + "_" + std::to_string(i)});
     }
   }
   return result;

@@ -1178,8 +1178,8 @@ REMARKS = {
     "deit": "also `DeiTForImageClassificationWithTeacher`: the mean of the scores of both classifiers",
     "dinov2": "both feed-forward networks; pictures of any size; without `drop_path_rate`; the vector for hidden patches is "
     "not written",
-    "clip": "both encoders; the end of a text by its token, or in the first files by the highest id",
-    "siglip": "texts padded to 64 tokens, as in its training; also the checkpoints of SigLIP 2 for pictures of one size",
+    "clip": "both encoders, with all gradients of the loss; a text ends at its token, or in the first files at the highest id",
+    "siglip": "both encoders, with all gradients of the loss; texts are padded to `max_position_embeddings`, as in its training",
     "detr": "names of timm and of transformers",
     "whisper": "without a language in `generation_config.json`, outputs begin as English ones: `--language` names another",
     "xlm-roberta": "also the encoders of BGE-M3 and multilingual E5",

@@ -179,6 +179,9 @@ void validate_dual_encoder(const ModelConfig& config, const Complain& complain) 
     refuse("pad_texts", "needs learned positions");
   if ((dual.text_pooling == TextPooling::end) != dual.end_token.has_value())
     refuse("end_token", "belongs to `text_pooling: end`: set both or none");
+  const auto pooling = dual.image.patches.pooling;
+  if (pooling == ImagePooling::class_and_mean || pooling == ImagePooling::class_and_distillation)
+    refuse("image.pooling", "gives a classifier two vectors, and here is none: class, mean or attention");
   if (!dual.image_projection && dual.width != dual.image.model.d_model)
     refuse("width", fmt::format("is {}, but pictures have vectors of {} and no image_projection", dual.width,
                                 dual.image.model.d_model));
