@@ -5,19 +5,26 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/MemoryOverlap.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
 #include <ATen/detail/MTIAHooksInterface.h>
+#include <ATen/native/transformers/attention.h>
 #include <c10/core/CPUAllocator.h>
 #include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <torch/library.h>
+
+#include "tests/support/device_tally.h"
+#include "tests/support/strict_fused.h"
 #if __has_include(<ATen/core/GraphImplInterface.h>)  // LibTorch 2.13
 #include <ATen/core/GraphImplInterface.h>
 #define ZOO_HAS_GRAPHS
@@ -84,6 +91,41 @@ StrictAllocator* allocator() {
   return &one;
 }
 
+/// Memory of the processor from which the device can copy by itself.
+class PinnedAllocator final : public c10::Allocator {
+ public:
+  c10::DataPtr allocate(size_t n) override {
+    auto memory = c10::GetCPUAllocator()->allocate(n);
+    void* const data = memory.get();
+    const std::scoped_lock lock(mutex_);
+    if (data != nullptr) pinned_.insert(data);
+    return {data, new c10::DataPtr(std::move(memory)), &unpin, torch::kCPU};
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return &unpin; }
+  void copy_data(void* to, const void* from, size_t n) const override { default_copy_data(to, from, n); }
+  bool has(const void* data) const {
+    const std::scoped_lock lock(mutex_);
+    return pinned_.contains(data);
+  }
+  static PinnedAllocator& one() {
+    static auto* const allocator = new PinnedAllocator;  // outlives its memory
+    return *allocator;
+  }
+
+ private:
+  static void unpin(void* context) {
+    auto* const memory = static_cast<c10::DataPtr*>(context);
+    {
+      const std::scoped_lock lock(one().mutex_);
+      one().pinned_.erase(memory->get());
+    }
+    delete memory;
+  }
+
+  mutable std::mutex mutex_;
+  std::set<const void*> pinned_;
+};
+
 struct StrictGuard final : c10::impl::NoOpDeviceGuardImpl<kStrict> {
   c10::Device exchangeDevice(c10::Device) const override { return {kStrict, 0}; }
   c10::Device getDevice() const override { return {kStrict, 0}; }
@@ -94,7 +136,13 @@ struct StrictGuard final : c10::impl::NoOpDeviceGuardImpl<kStrict> {
   c10::Stream exchangeStream(c10::Stream) const noexcept override { return stream(); }
   void synchronizeDevice(c10::DeviceIndex) const override {
     TORCH_CHECK(!has_failed, "CUDA error: device-side assert triggered");
+    tally_wait("synchronize");
   }
+  // All work is done at once, so there is nothing to note in an event.
+  void record(void**, const c10::Stream&, c10::DeviceIndex, c10::EventFlag) const override {}
+  void block(void*, const c10::Stream&) const override {}
+  bool queryEvent(void*) const override { return true; }
+  void synchronizeEvent(void*) const override { tally_wait("event"); }
   static c10::Stream stream() { return c10::Stream(c10::Stream::DEFAULT, {kStrict, 0}); }
 };
 
@@ -107,6 +155,8 @@ struct StrictHooks final : at::MTIAHooksInterface {
   bool hasPrimaryContext(c10::DeviceIndex) const override { return true; }
   c10::DeviceIndex deviceCount() const override { return 1; }
   c10::DeviceIndex getCurrentDevice() const override { return 0; }
+  bool isPinnedPtr(const void* data) const override { return PinnedAllocator::one().has(data); }
+  c10::Allocator* getPinnedMemoryAllocator() const override { return &PinnedAllocator::one(); }
   const at::Generator& getDefaultGenerator(c10::DeviceIndex) const override {
     return at::detail::getDefaultCPUGenerator();
   }
@@ -241,12 +291,8 @@ void check_rules(const c10::OperatorHandle& op, const Stack& arguments) {
       return tensor;
     });
   }
-  if (record_now) {
-    const bool waits =
-        is_one_of(name, {"aten::_local_scalar_dense", "aten::nonzero", "aten::masked_select", "aten::equal",
-                         "aten::_unique2", "aten::repeat_interleave", "aten::bincount", "aten::is_nonzero"});
-    TORCH_CHECK(!waits && !(copies && crosses), "operation not permitted when stream is capturing: ", name);
-  }
+  TORCH_CHECK(!record_now || !(waits(op, arguments) || (copies && crosses)),
+              "operation not permitted when stream is capturing: ", name);
   if (is_one_of(name, {"aten::_softmax_backward_data", "aten::_log_softmax_backward_data"})) {
     const auto gradient = arguments[0].toTensor().scalar_type(), input = arguments[3].toScalarType();
     TORCH_CHECK(gradient == input || (gradient == torch::kFloat && input == torch::kHalf),
@@ -268,16 +314,19 @@ void check_rules(const c10::OperatorHandle& op, const Stack& arguments) {
   }
 }
 
+c10::OperatorHandle operation(const char* name) {
+  return c10::Dispatcher::singleton().findSchemaOrThrow(name, "");
+}
+
 /// The operation of the processor for one that LibTorch offers to devices without kernels of their own.
 /// Changes the arguments accordingly.
 c10::OperatorHandle processor_operation(const c10::OperatorHandle& op, Stack& stack) {
-  const auto find = [](const char* name) { return c10::Dispatcher::singleton().findSchemaOrThrow(name, ""); };
   const auto& name = op.schema().name();
-  if (name == "aten::convolution_overrideable") return find("aten::convolution");
+  if (name == "aten::convolution_overrideable") return operation("aten::convolution");
   if (name != "aten::convolution_backward_overrideable") return op;
   const auto weight = stack.end()[-8].toTensor();  // of 10 arguments the third
   stack.insert(stack.end() - 7, c10::IValue(std::vector<int64_t>{weight.size(0)}));  // the sizes of the bias
-  return find("aten::convolution_backward");
+  return operation("aten::convolution_backward");
 }
 
 void compute(const c10::OperatorHandle& op, Stack& stack) {
@@ -293,7 +342,7 @@ void compute(const c10::OperatorHandle& op, Stack& stack) {
     const auto to = arguments[1].toTensor();
     to.copy_(arguments[0].toTensor());
     stack.emplace_back(to);
-  } else {
+  } else if (!compute_fused(op, stack)) {
     processor_operation(op, stack).redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack);
   }
   if (op.schema().name() == "aten::log") {  // which rounds in another way than the processor's
@@ -335,10 +384,12 @@ class StrictGraph final : public at::GraphImplInterface {
   }
   void instantiate() override {}
   void replay() override {
+    tally_graph();
     for (const auto& step : steps_) {
       Stack stack = step.arguments;
+      tally(step.op, stack, StartedBy::graph);
       compute(step.op, stack);
-      for (size_t i = 0; i < stack.size(); ++i) copy_into(stack[i], step.results[i]);
+      for (size_t i = 0; i < stack.size(); ++i) copy_into(step.op, stack[i], step.results[i]);
     }
   }
   void reset() override { steps_.clear(); }
@@ -351,6 +402,7 @@ class StrictGraph final : public at::GraphImplInterface {
     const auto arguments = torch::jit::last(stack, op.schema().arguments().size()).vec();
     const auto before = contents_of(arguments);
     compute(op, stack);
+    if (op.schema().name().starts_with("aten::empty")) return;  // whoever gets it may give it another size
     const auto results = torch::jit::last(stack, op.schema().returns().size()).vec();
     for (const auto& [tensor, content] : before) compute_copy(tensor, content);
     steps_.push_back({op, arguments, results});
@@ -362,12 +414,14 @@ class StrictGraph final : public at::GraphImplInterface {
   };
   using Contents = std::vector<std::pair<torch::Tensor, torch::Tensor>>;
 
-  /// Copies of the tensors that the operation may write.
+  /// Copies of the tensors that the operation may write. Nobody writes a tensor with elements that share
+  /// memory.
   static Contents contents_of(const Stack& arguments) {
     Contents contents;
     for (auto value : arguments) {
       visit_tensors(value, [&](const torch::Tensor& tensor) {
-        if (is_strict(tensor) && tensor.numel() > 0) {
+        if (is_strict(tensor) && tensor.numel() > 0 &&
+            at::has_internal_overlap(tensor) != at::MemOverlap::Yes) {
           Translation translation;
           contents.emplace_back(tensor, translation.to_processor(tensor).clone());
         }
@@ -380,7 +434,7 @@ class StrictGraph final : public at::GraphImplInterface {
     Translation translation;
     if (to.sizes() == from.sizes()) translation.to_processor(to).copy_(from);
   }
-  static void copy_into(c10::IValue from, c10::IValue to) {
+  static void copy_into(const c10::OperatorHandle& op, c10::IValue from, c10::IValue to) {
     std::vector<torch::Tensor> source;
     visit_tensors(from, [&](const torch::Tensor& tensor) {
       source.push_back(tensor);
@@ -389,6 +443,8 @@ class StrictGraph final : public at::GraphImplInterface {
     size_t i = 0;
     visit_tensors(to, [&](const torch::Tensor& tensor) {
       const auto& origin = source.at(i++);
+      TORCH_CHECK(!is_strict(tensor) || origin.sizes() == tensor.sizes(), op.schema().name(), " gives ",
+                  origin.sizes(), ", but was recorded with ", tensor.sizes());
       if (is_strict(tensor) && origin.data_ptr() != tensor.data_ptr()) {
         Translation translation;
         translation.to_processor(tensor).copy_(translation.to_processor(origin));
@@ -405,10 +461,12 @@ class StrictGraph final : public at::GraphImplInterface {
 
 void run_operation(const c10::OperatorHandle& op, Stack* stack) {
   TORCH_CHECK(!has_failed, "CUDA error: device-side assert triggered");
-  check_rules(op, torch::jit::last(*stack, op.schema().arguments().size()).vec());
+  const auto arguments = torch::jit::last(*stack, op.schema().arguments().size()).vec();
+  check_rules(op, arguments);
   if (record_now) {
     record_now(op, *stack);
   } else {
+    tally(op, arguments, StartedBy::host);
     compute(op, *stack);
   }
 }
@@ -421,10 +479,20 @@ const bool has_hooks = [] {
   return true;
 }();
 
-// LibTorch has kernels of its own for these, which only say that there are none.
+// For these LibTorch has kernels of its own, which only say that there are none, or are made of other
+// operations.
 TORCH_LIBRARY_IMPL(aten, MTIA, m) {
-  for (const char* const name : {"convolution_overrideable", "convolution_backward_overrideable"})
+  for (const char* const name :
+       {"convolution_overrideable", "convolution_backward_overrideable",
+        "_scaled_dot_product_fused_attention_overrideable",
+        "_scaled_dot_product_fused_attention_overrideable_backward", "native_layer_norm"})
     m.impl(name, torch::CppFunction::makeFromBoxedFunction<&run_operation>());
+  // CUDA has kernels for lists of tensors; LibTorch takes the tensors one by one on other devices.
+  for (const auto& op : c10::Dispatcher::singleton().getAllOpNames()) {
+    if (!op.name.starts_with("aten::_foreach_") || op.overload_name.ends_with("out")) continue;
+    const auto name = op.name + (op.overload_name.empty() ? "" : "." + op.overload_name);
+    m.impl(name.c_str(), torch::CppFunction::makeFromBoxedFunction<&run_operation>());
+  }
 }
 
 TORCH_LIBRARY_IMPL(_, MTIA, m) { m.fallback(torch::CppFunction::makeFromBoxedFunction<&run_operation>()); }
@@ -442,6 +510,16 @@ void register_once() {
 #endif
 }
 
+/// As CUDA chooses: flash or memory-efficient attention, unless the mask wants a gradient. The processor's
+/// kernel, which computes it, has no dropout.
+int64_t attention_kind(const at::Tensor& q, const at::Tensor&, const at::Tensor&,
+                       const std::optional<at::Tensor>& mask, double dropout, bool, std::optional<double>,
+                       bool) {
+  const bool fused = dropout == 0 && q.is_floating_point() && q.scalar_type() != torch::kDouble &&
+                     !(mask && mask->requires_grad());
+  return static_cast<int64_t>(fused ? at::SDPBackend::overrideable : at::SDPBackend::math);
+}
+
 }  // namespace
 
 void limit_strict_memory(std::optional<size_t> bytes) { most_bytes = bytes; }
@@ -455,3 +533,7 @@ torch::Device strict_device() {
 }
 
 }  // namespace zoo::testing
+
+namespace at::native {
+REGISTER_MTIA_DISPATCH(_fused_sdp_choice_stub, &zoo::testing::attention_kind)
+}  // namespace at::native
