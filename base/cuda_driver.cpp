@@ -9,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include "base/dynamic_function.h"
+
 namespace zoo {
 namespace {
 
@@ -17,12 +19,6 @@ using CuResult = int;
 using CuDevice = int;
 constexpr CuResult kSuccess = 0;
 constexpr int kCapabilityMajor = 75, kCapabilityMinor = 76;  // CUdevice_attribute
-
-template <class Function>
-bool find(void* library, const char* name, Function& function) {
-  function = reinterpret_cast<Function>(::dlsym(library, name));
-  return function != nullptr;
-}
 
 }  // namespace
 
@@ -53,13 +49,14 @@ std::optional<CudaDriver> CudaDriver::load(const std::string& library) {
   void* const handle = driver.library_.get();
   if (handle == nullptr) return std::nullopt;
   Functions found;
-  const bool complete =
-      find(handle, "cuInit", found.init) && find(handle, "cuDriverGetVersion", found.driver_version) &&
-      find(handle, "cuGetErrorString", found.error_string) &&
-      find(handle, "cuDeviceGetCount", found.device_count) && find(handle, "cuDeviceGet", found.device) &&
-      find(handle, "cuDeviceGetName", found.device_name) &&
-      find(handle, "cuDeviceTotalMem_v2", found.device_memory) &&
-      find(handle, "cuDeviceGetAttribute", found.device_attribute);
+  const bool complete = find_function(handle, "cuInit", found.init) &&
+                        find_function(handle, "cuDriverGetVersion", found.driver_version) &&
+                        find_function(handle, "cuGetErrorString", found.error_string) &&
+                        find_function(handle, "cuDeviceGetCount", found.device_count) &&
+                        find_function(handle, "cuDeviceGet", found.device) &&
+                        find_function(handle, "cuDeviceGetName", found.device_name) &&
+                        find_function(handle, "cuDeviceTotalMem_v2", found.device_memory) &&
+                        find_function(handle, "cuDeviceGetAttribute", found.device_attribute);
   if (!complete) return std::nullopt;
   driver.functions_ = std::make_shared<const Functions>(found);
   if (const CuResult result = found.init(0); result != kSuccess) driver.problem_ = driver.text_of(result);

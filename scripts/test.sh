@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Sets up, builds and runs the tests. Other arguments go to ctest: scripts/test.sh -R parity
 # --long, as the first argument, adds what takes minutes and needs no daily run: the tests with the label "long", and builds
-# for CUDA (scripts/check_cuda_build.sh), which need no GPU.
+# for CUDA (scripts/check_gpu_texts.sh, scripts/check_cuda_build.sh), which need no GPU.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/setup.sh --tests
@@ -27,6 +27,7 @@ ctest --preset release "${selection[@]}" --parallel "$(nproc)" "$@" || status=$?
   /^\[  FAILED  \] [^ ]+\.[^ ]+/ { sub(/,$/, "", $4); if (!named[$4]++) print "failed: " $4 }
   END { printf "single tests in C++: %d passed, %d failed, %d skipped\n", passed, failed, skipped }' "$log"
 if [ -n "$long" ]; then
+  scripts/check_gpu_texts.sh || status=$?
   scripts/check_cuda_build.sh || status=$?
 fi
 exit $status

@@ -6,12 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "base/cache_root.h"
 #include "tokenizers/token_store.h"
 
 namespace zoo {
-
-/// $ZOO_CACHE, else $XDG_CACHE_HOME/transformer-zoo, else ~/.cache/transformer-zoo; empty if none is set.
-std::filesystem::path cache_root();
 
 /// The files of a store in the cache. A cache only saves time: what cannot be written is not, and a damaged
 /// file is none.

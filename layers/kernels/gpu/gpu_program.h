@@ -1,0 +1,47 @@
+#pragma once
+// Kernels of our own for NVIDIA's GPUs. Their texts are in the program (*.cu in this folder); they are
+// compiled for a card at their first use there, and kept in $ZOO_CACHE.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <c10/core/Device.h>
+
+namespace zoo {
+
+/// Blocks and threads of a call.
+struct LaunchSize {
+  int64_t blocks = 1;
+  int64_t threads = 1;
+};
+
+/// A compiled text on one device.
+class GpuProgram {
+ public:
+  /// Compiles whole_text(text), or finds the result in the cache.
+  /// `name`: for the cache and messages. Throws SystemError if there is no compiler, no driver, or an error.
+  GpuProgram(const std::string& name, const char* text, c10::Device device);
+  ~GpuProgram();
+  GpuProgram(const GpuProgram&) = delete;
+  GpuProgram& operator=(const GpuProgram&) = delete;
+
+  /// Starts a function on LibTorch's current stream. `arguments`: the address of each argument. Does not
+  /// wait. Throws SystemError.
+  void launch(const std::string& function, const LaunchSize& size, std::vector<void*> arguments) const;
+
+ private:
+  struct Driver;
+  struct Module;
+  c10::Device device_;
+  std::unique_ptr<Module> module_;
+};
+
+/// A text behind those that all share: what the compiler reads.
+std::string whole_text(const char* text);
+/// The name of the cached machine code of a text.
+std::string cached_code_name(const std::string& name, const std::string& text,
+                             const std::string& architecture, const std::string& compiler_version);
+
+}  // namespace zoo

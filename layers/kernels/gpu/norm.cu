@@ -1,0 +1,101 @@
+// LayerNorm and RMSNorm in CUDA C++, forward and backward: y = γ ⊙ (x - μ)/√(σ² + ε) + β, or γ ⊙ x/√(mean(x²) + ε). The
+// input may be float and the output 16 bits, so that no pass only converts numbers. A block computes a row at a time;
+// all sums are float. The text needs no headers, and compiles as C++, too (tests/support/cuda_shim.h).
+
+constexpr int kNormThreads = ZOO_BLOCK_THREADS;
+
+/// The sum over a block, in every thread. `shared`: kNormThreads numbers.
+__device__ inline float block_sum(float x, float* shared) {
+  const int thread = static_cast<int>(threadIdx.x);
+  __syncthreads();  // whoever still reads the sum before
+  shared[thread] = x;
+  __syncthreads();
+  for (int half = kNormThreads / 2; half > 0; half /= 2) {
+    if (thread < half) shared[thread] += shared[thread + half];
+    __syncthreads();
+  }
+  return shared[0];
+}
+
+/// means: undefined for RMSNorm. bias: may be null.
+template <class In, class Out, bool kCentred>
+__device__ inline void norm_forward(const In* inputs, const float* gain, const float* bias, Out* outputs, float* means,
+                                    float* scales, int width, float eps) {
+  __shared__ float shared[kNormThreads];
+  const int thread = static_cast<int>(threadIdx.x);
+  const long long first = static_cast<long long>(blockIdx.x) * width;
+  const In* const x = inputs + first;
+  Out* const y = outputs + first;
+  const float n = static_cast<float>(width);
+  float mean = 0.0f, sum = 0.0f;
+  if (kCentred) {
+    for (int i = thread; i < width; i += kNormThreads) sum += to_float(x[i]);
+    mean = block_sum(sum, shared) / n;
+    sum = 0.0f;
+  }
+  for (int i = thread; i < width; i += kNormThreads) {
+    const float apart = to_float(x[i]) - mean;
+    sum += apart * apart;
+  }
+  const float scale = 1.0f / sqrtf(block_sum(sum, shared) / n + eps);
+  for (int i = thread; i < width; i += kNormThreads) {
+    const float normal = (to_float(x[i]) - mean) * scale * gain[i];
+    set(y[i], bias ? normal + bias[i] : normal);
+  }
+  if (thread == 0) {
+    scales[blockIdx.x] = scale;
+    if (kCentred) means[blockIdx.x] = mean;
+  }
+}
+
+/// Each block takes every gridDim.x-th row. gain_sums, bias_sums: (gridDim.x, width), zeros at first; bias_sums may be
+/// null.
+template <class In, class Out, bool kCentred>
+__device__ inline void norm_backward(const Out* gradients, const In* inputs, const float* gain, const float* means,
+                                     const float* scales, In* input_gradients, float* gain_sums, float* bias_sums,
+                                     int n_rows, int width) {
+  __shared__ float shared[kNormThreads];
+  const int thread = static_cast<int>(threadIdx.x);
+  const long long own = static_cast<long long>(blockIdx.x) * width;
+  const float n = static_cast<float>(width);
+  for (int row = static_cast<int>(blockIdx.x); row < n_rows; row += static_cast<int>(gridDim.x)) {
+    const long long first = static_cast<long long>(row) * width;
+    const float mean = kCentred ? means[row] : 0.0f, scale = scales[row];
+    float sum = 0.0f, product = 0.0f;
+    for (int i = thread; i < width; i += kNormThreads) {
+      const float gradient = to_float(gradients[first + i]), normal = (to_float(inputs[first + i]) - mean) * scale;
+      sum += gradient * gain[i];
+      product += gradient * gain[i] * normal;
+      gain_sums[own + i] += gradient * normal;
+      if (bias_sums) bias_sums[own + i] += gradient;
+    }
+    const float mean_gradient = kCentred ? block_sum(sum, shared) / n : 0.0f;
+    const float mean_product = block_sum(product, shared) / n;
+    for (int i = thread; i < width; i += kNormThreads) {
+      const float normal = (to_float(inputs[first + i]) - mean) * scale;
+      const float gradient = to_float(gradients[first + i]) * gain[i];
+      set(input_gradients[first + i], scale * (gradient - mean_gradient - normal * mean_product));
+    }
+  }
+}
+
+#define ZOO_NORM(name, In, Out, centred)                                                                            \
+  extern "C" __global__ void __launch_bounds__(kNormThreads)                                                        \
+      name##_forward(const In* inputs, const float* gain, const float* bias, Out* outputs, float* means,            \
+                     float* scales, int width, float eps) {                                                         \
+    norm_forward<In, Out, centred>(inputs, gain, bias, outputs, means, scales, width, eps);                         \
+  }                                                                                                                 \
+  extern "C" __global__ void __launch_bounds__(kNormThreads)                                                        \
+      name##_backward(const Out* gradients, const In* inputs, const float* gain, const float* means,                \
+                      const float* scales, In* input_gradients, float* gain_sums, float* bias_sums, int n_rows,     \
+                      int width) {                                                                                  \
+    norm_backward<In, Out, centred>(gradients, inputs, gain, means, scales, input_gradients, gain_sums, bias_sums,  \
+                                    n_rows, width);                                                                 \
+  }
+#define ZOO_NORMS(suffix, In, Out)                  \
+  ZOO_NORM(layer_norm_##suffix, In, Out, true)      \
+  ZOO_NORM(rms_norm_##suffix, In, Out, false)
+ZOO_NORMS(float_bf16, float, Bf16)
+ZOO_NORMS(float_half, float, Half)
+ZOO_NORMS(bf16_bf16, Bf16, Bf16)
+ZOO_NORMS(half_half, Half, Half)

@@ -1,0 +1,20 @@
+// Numbers of 16 bits, for all texts: NVIDIA's headers are not at hand where texts are compiled.
+
+struct Bf16 {
+  unsigned short bits;
+};
+struct Half {
+  unsigned short bits;
+};
+
+__device__ inline float to_float(float x) { return x; }
+__device__ inline float to_float(Bf16 x) { return __uint_as_float(static_cast<unsigned>(x.bits) << 16); }
+__device__ inline float to_float(Half x) { return half_bits_to_float(x.bits); }
+
+__device__ inline void set(float& to, float x) { to = x; }
+__device__ inline void set(Bf16& to, float x) {
+  const unsigned bits = __float_as_uint(x);
+  const bool is_nan = (bits & 0x7fffffffu) > 0x7f800000u;  // to the nearest number, or the even one of two
+  to.bits = static_cast<unsigned short>(is_nan ? 0x7fc0u : (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+}
+__device__ inline void set(Half& to, float x) { to.bits = float_to_half_bits(x); }
