@@ -24,6 +24,14 @@ void check_targets(const Model& model, const torch::Tensor& targets) {
   }
 }
 
+/// The loss and its gradient by the logits, which it overwrites. Models without trained weights in front of
+/// their logits need no gradient.
+LossWithGradient loss_of(const torch::Tensor& logits, const torch::Tensor& targets,
+                         const CrossEntropyOptions& options) {
+  if (logits.requires_grad()) return cross_entropy_with_gradient(logits, targets, options);
+  return {.loss = cross_entropy_sum(logits, targets, options), .gradient = {}};
+}
+
 }  // namespace
 
 int64_t TokenCrossEntropy::targets_at_once(const Model& model) const {
@@ -44,11 +52,11 @@ LossAndGradients TokenCrossEntropy::differentiate(Model& model, const Batch& par
   const int64_t chunk = targets_at_once(model);
   const auto features = model.features(part);
   if (part.n_targets() > chunk) return differentiate_in_chunks(model, part, features, chunk, request);
-  const auto loss =
-      cross_entropy_sum(model.logits(features), part.targets,
-                        {.label_smoothing = options_.label_smoothing, .weight = request.weight});
+  const auto logits = model.logits(features);
+  const auto [loss, gradient] =
+      loss_of(logits, part.targets, {.label_smoothing = options_.label_smoothing, .weight = request.weight});
   request.before_last_pass({});
-  return {.loss = loss.detach(), .gradients = gradients_of(loss, {}, request.parameters)};
+  return {.loss = loss, .gradients = gradients_of(logits, gradient, request.parameters)};
 }
 
 // The graph is cut at the features. Each chunk makes its gradient of the features at once, and frees its
@@ -64,13 +72,14 @@ LossAndGradients TokenCrossEntropy::differentiate_in_chunks(Model& model, const 
     const int64_t begin = n * i / n_chunks, count = n * (i + 1) / n_chunks - begin;
     auto inputs = request.parameters;
     inputs.push_back(all.narrow(0, begin, count).requires_grad_(features.requires_grad()));
-    const auto loss =
-        cross_entropy_sum(model.logits(inputs.back()), part.targets.narrow(0, begin, count),
-                          {.label_smoothing = options_.label_smoothing, .weight = request.weight});
-    total += loss.detach();
+    const auto logits = model.logits(inputs.back());
+    const auto [loss, gradient] =
+        loss_of(logits, part.targets.narrow(0, begin, count),
+                {.label_smoothing = options_.label_smoothing, .weight = request.weight});
+    total += loss;
     const auto logits_from = inputs.back();
     if (!logits_from.requires_grad()) inputs.pop_back();
-    auto found = gradients_of(loss, {}, inputs);
+    auto found = gradients_of(logits, gradient, inputs);
     if (logits_from.requires_grad()) {
       feature_gradients.push_back(found.back());
       found.pop_back();
