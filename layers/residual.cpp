@@ -48,13 +48,13 @@ torch::Tensor ResidualImpl::connected(const torch::Tensor& x, const Place& place
   const auto index = place.index;
   switch (options.placement()) {
     case NormPlacement::pre:
-      return sum(x, place, sub_layer(norms_in[index] ? norms_in[index](x) : x));
+      return sum(x, place, sub_layer(norms_in[index] ? norms_in[index]->for_products(x) : x));
     case NormPlacement::post:
       return norms_in[index](sum(x, place, sub_layer(x)));
     case NormPlacement::residual_post:
       return sum(x, place, norms_out[index](sub_layer(x)));
     case NormPlacement::sandwich:
-      return sum(x, place, norms_out[index](sub_layer(norms_in[index](x))));
+      return sum(x, place, norms_out[index](sub_layer(norms_in[index]->for_products(x))));
     case NormPlacement::parallel:
     case NormPlacement::parallel_norms:
       break;
@@ -73,13 +73,14 @@ torch::Tensor ResidualImpl::forward(torch::Tensor x, const std::vector<SubLayer>
     return Place{.index = i, .observed = observed.empty() ? nullptr : &observed[i]};
   };
   if (options.placement() == NormPlacement::parallel) {
-    const auto h = norms_in.front()(x);
+    const auto h = norms_in.front()->for_products(x);
     for (size_t i = 0; i < sub_layers.size(); ++i) x = sum(x, place(i), sub_layers[i](h));
     return x;
   }
   if (options.placement() == NormPlacement::parallel_norms) {
     const auto read = x;
-    for (size_t i = 0; i < sub_layers.size(); ++i) x = sum(x, place(i), sub_layers[i](norms_in[i](read)));
+    for (size_t i = 0; i < sub_layers.size(); ++i)
+      x = sum(x, place(i), sub_layers[i](norms_in[i]->for_products(read)));
     return x;
   }
   for (size_t i = 0; i < sub_layers.size(); ++i) x = connected(x, place(i), sub_layers[i]);

@@ -5,6 +5,7 @@
 
 #include <ATen/autocast_mode.h>
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/types.h>
 
@@ -72,7 +73,39 @@ struct LinearFunction : torch::autograd::Function<LinearFunction> {
   }
 };
 
+/// Only forward() reads the copy as such; backward() keeps it as the value that forward() has used.
+struct RoundedLinear : torch::autograd::Function<RoundedLinear> {
+  static torch::Tensor forward(AutogradContext* context, const torch::Tensor& x, const torch::Tensor& weight,
+                               const torch::Tensor& rounded, const std::optional<torch::Tensor>& bias) {
+    context->save_for_backward({weight.requires_grad() ? x : torch::Tensor(), rounded});
+    context->saved_data["has_bias"] = bias.has_value();
+    return at::linear(x, rounded, bias ? std::make_optional(bias->to(rounded.scalar_type())) : std::nullopt);
+  }
+  static Tensors backward(AutogradContext* context, const Tensors& gradients) {
+    only_first_derivative("a linear layer");
+    const auto saved = context->get_saved_variables();
+    const auto &x = saved[0], &rounded = saved[1];
+    const auto rows = gradients[0].reshape({-1, rounded.size(0)});  // (N, O)
+    auto sizes = gradients[0].sizes().vec();
+    sizes.back() = rounded.size(1);
+    Tensors result(4);
+    if (context->needs_input_grad(0)) result[0] = rows.mm(rounded).view(sizes);
+    if (context->needs_input_grad(1))
+      result[1] = rows.t().mm(x.reshape({-1, rounded.size(1)})).to(torch::kFloat);
+    if (context->saved_data["has_bias"].toBool() && context->needs_input_grad(3))
+      result[3] = rows.sum(0, /*keepdim=*/false, torch::kFloat);
+    return result;
+  }
+};
+
 }  // namespace
+
+torch::Tensor rounded_linear(const torch::Tensor& x, const torch::Tensor& weight,
+                             const torch::Tensor& rounded, const torch::Tensor& bias) {
+  const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
+  return RoundedLinear::apply(x.to(rounded.scalar_type()), weight, rounded,
+                              bias.defined() ? std::make_optional(bias) : std::nullopt);
+}
 
 torch::Tensor linear(const torch::Tensor& x, const torch::Tensor& weight, const torch::Tensor& bias) {
   constexpr int64_t min_rows = 32;  // with fewer, the call costs more than the gemm

@@ -15,6 +15,11 @@ namespace zoo {
 /// x: (…, I), weight: (O, I), bias: (O) or undefined. Returns (…, O).
 torch::Tensor linear(const torch::Tensor& x, const torch::Tensor& weight, const torch::Tensor& bias = {});
 
+/// x Wᵀ + b in the 16-bit format of `rounded`, a copy of `weight`; gradients go to `weight` and `bias`, in
+/// float. Under mixed precision LibTorch rounds the weight at each use; a copy is made once a step.
+torch::Tensor rounded_linear(const torch::Tensor& x, const torch::Tensor& weight,
+                             const torch::Tensor& rounded, const torch::Tensor& bias = {});
+
 /// The same with the weight and the bias of a module.
 inline torch::Tensor linear(const torch::nn::Linear& module, const torch::Tensor& x) {
   return linear(x, module->weight, module->bias);

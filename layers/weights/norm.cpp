@@ -2,9 +2,11 @@
 
 #include <cmath>
 
+#include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include "layers/kernels/gpu_norm.h"
 #include "layers/kernels/rms_norm.h"
 #include "layers/weights/construction.h"
 #include "layers/weights/description.h"
@@ -13,6 +15,17 @@ namespace zoo {
 
 namespace {
 
+/// Whether x is to be normalised in its own 16 bits: on a GPU, whose kernels compute in float within, and
+/// take x and weights of one type. On the CPU they take weights in float.
+bool stays_rounded(const torch::Tensor& x, const torch::Tensor& gain) {
+  return !x.is_cpu() && (x.scalar_type() == torch::kBFloat16 || x.scalar_type() == torch::kHalf) &&
+         gain.scalar_type() == torch::kFloat;
+}
+
+torch::Tensor as(const torch::Tensor& weight, torch::ScalarType type) {
+  return weight.defined() ? weight.to(type) : weight;
+}
+
 torch::Tensor centred(const torch::Tensor& x) { return x - x.mean(-1, /*keepdim=*/true); }
 
 class LayerNorm final : public NormFormula {
@@ -20,7 +33,16 @@ class LayerNorm final : public NormFormula {
   std::string_view name() const override { return name_of(NormKind::layer_norm); }
   bool is_centred() const override { return true; }
   torch::Tensor operator()(const torch::Tensor& x, const NormWeights& weights, double eps) const override {
-    return torch::layer_norm(x, weights.gain.sizes(), weights.gain, weights.bias, eps);
+    if (!stays_rounded(x, weights.gain))
+      return torch::layer_norm(x, weights.gain.sizes(), weights.gain, weights.bias, eps);
+    if (auto y = gpu_norm(x, weights.gain, weights.bias, eps, NormCentre::mean)) return *y;
+    const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
+    const auto type = x.scalar_type();
+    return torch::layer_norm(x, weights.gain.sizes(), as(weights.gain, type), as(weights.bias, type), eps);
+  }
+  torch::Tensor for_products(const torch::Tensor& x, const NormWeights& weights, double eps) const override {
+    auto y = gpu_norm(x, weights.gain, weights.bias, eps, NormCentre::mean);
+    return y ? *y : (*this)(x, weights, eps);
   }
   torch::Tensor divisor(const torch::Tensor& x, double eps) const override {
     return (x.var(-1, /*unbiased=*/false, /*keepdim=*/true) + eps).sqrt();
@@ -45,7 +67,14 @@ class RmsNorm final : public NormFormula {
   std::string_view name() const override { return name_of(NormKind::rms_norm); }
   bool is_centred() const override { return false; }
   torch::Tensor operator()(const torch::Tensor& x, const NormWeights& weights, double eps) const override {
-    return rms_norm(x, weights.gain, eps);
+    if (!stays_rounded(x, weights.gain)) return rms_norm(x, weights.gain, eps);
+    if (auto y = gpu_norm(x, weights.gain, {}, eps, NormCentre::zero)) return *y;
+    const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
+    return rms_norm(x, as(weights.gain, x.scalar_type()), eps);
+  }
+  torch::Tensor for_products(const torch::Tensor& x, const NormWeights& weights, double eps) const override {
+    auto y = gpu_norm(x, weights.gain, {}, eps, NormCentre::zero);
+    return y ? *y : (*this)(x, weights, eps);
   }
   torch::Tensor divisor(const torch::Tensor& x, double eps) const override {
     return (x.square().mean(-1, /*keepdim=*/true) + eps).sqrt();
@@ -108,9 +137,17 @@ void NormImpl::reset_parameters() {
   for (size_t i = 0; i < own_.size(); ++i) own_[i].copy_(initial[i].initial);
 }
 
-torch::Tensor NormImpl::forward(const torch::Tensor& x) {
+NormWeights NormImpl::weights() const {
   const auto gain = weight.defined() && options.unit_offset() ? weight + 1.0 : weight;
-  return (*options.formula())(x, {.gain = gain, .bias = bias, .own = own_}, options.eps());
+  return {.gain = gain, .bias = bias, .own = own_};
+}
+
+torch::Tensor NormImpl::forward(const torch::Tensor& x) {
+  return (*options.formula())(x, weights(), options.eps());
+}
+
+torch::Tensor NormImpl::for_products(const torch::Tensor& x) {
+  return options.formula()->for_products(x, weights(), options.eps());
 }
 
 void NormImpl::pretty_print(std::ostream& stream) const {

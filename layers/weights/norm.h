@@ -52,6 +52,11 @@ class NormFormula {
   virtual std::vector<OwnWeight> own_weights(int64_t /*size*/) const { return {}; }
   /// (…, D) → (…, D)
   virtual torch::Tensor operator()(const torch::Tensor& x, const NormWeights& weights, double eps) const = 0;
+  /// The same for a reader that only multiplies the result by matrices: under mixed precision it may have
+  /// their 16 bits. Default: as above.
+  virtual torch::Tensor for_products(const torch::Tensor& x, const NormWeights& weights, double eps) const {
+    return (*this)(x, weights, eps);
+  }
   /// The number (…, 1) that x, or x - μ, is divided by. With it a logit can be divided among the parts of x
   /// (analysis/causes/contributions.h). Default: undefined, because the formula is no division.
   virtual torch::Tensor divisor(const torch::Tensor& /*x*/, double /*eps*/) const { return {}; }
@@ -81,6 +86,8 @@ class NormImpl : public Cloneable<NormImpl> {
   explicit NormImpl(const NormOptions& options);
   /// (…, D) → (…, D)
   torch::Tensor forward(const torch::Tensor& x);
+  /// The same for a reader that only multiplies the result by matrices, in their type under mixed precision.
+  torch::Tensor for_products(const torch::Tensor& x);
   void reset_parameters();
   void pretty_print(std::ostream& stream) const override;
 
@@ -89,6 +96,8 @@ class NormImpl : public Cloneable<NormImpl> {
   torch::Tensor bias;    // (D) or undefined
 
  private:
+  NormWeights weights() const;
+
   std::vector<torch::Tensor> own_;
 };
 TORCH_MODULE(Norm);

@@ -1,5 +1,7 @@
 #include "layers/weights/weights.h"
 
+#include <algorithm>
+
 #include <ATen/autocast_mode.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/utils.h>
@@ -113,6 +115,7 @@ const torch::Tensor& WeightMatrix::parameter() const {
 
 torch::Tensor WeightMatrix::product(const torch::Tensor& x, const torch::Tensor& bias) const {
   if (packed_.defined()) return product_with(packed_, x, bias, {.first = 0, .count = packed_.n_rows()});
+  if (reads_rounded(x)) return rounded_linear(x, weight_, rounded_, bias);
   if (format_ == WeightFormat::fp32) return float_product(x, weight_, bias);
   // On a GPU: multiplied in the format, whole numbers in float.
   const auto y = scales_.defined()
@@ -129,7 +132,25 @@ torch::Tensor WeightMatrix::product(const torch::Tensor& x, const torch::Tensor&
   part.format_ = format_;
   part.weight_ = weight_.narrow(0, first, count);
   if (scales_.defined()) part.scales_ = scales_.narrow(0, first, count);
+  if (reads_rounded(x)) {
+    part.rounded_ = rounded_.narrow(0, first, count);
+    part.rounded_version_ = part.weight_._version();
+  }
   return part.product(x, part_of_bias);
+}
+
+torch::Tensor WeightMatrix::keep_rounded(torch::ScalarType type) {
+  rounded_ = parameter().detach().to(type);
+  note_rounding();
+  return rounded_;
+}
+
+void WeightMatrix::note_rounding() { rounded_version_ = weight_._version(); }
+
+bool WeightMatrix::reads_rounded(const torch::Tensor& x) const {
+  const auto device = x.device().type();
+  return rounded_.defined() && is_rounding_current() && at::autocast::is_autocast_enabled(device) &&
+         at::autocast::get_autocast_dtype(device) == rounded_.scalar_type();
 }
 
 torch::Tensor WeightMatrix::rows(const torch::Tensor& ids) const {
@@ -193,6 +214,33 @@ void MatrixModule::take_settings(const torch::nn::Module& from) {
   if (!other.defined() || other.format() == matrix_.format()) return;
   matrix_ = other.blank();
   use_buffers();
+}
+
+RoundedWeights::RoundedWeights(torch::nn::Module& model, torch::ScalarType type) {
+  for (const auto& module : model.modules()) {
+    auto owner = std::dynamic_pointer_cast<MatrixModule>(module);
+    if (!owner || !owner->matrix().defined() || owner->matrix().format() != WeightFormat::fp32) continue;
+    copies_.push_back(owner->own_matrix().keep_rounded(type));
+    owners_.push_back(std::move(owner));
+  }
+}
+
+RoundedWeights::~RoundedWeights() {
+  for (const auto& owner : owners_) owner->own_matrix().forget_rounded();
+}
+
+void RoundedWeights::renew() {
+  if (copies_.empty()) return;
+  const torch::NoGradGuard no_grad;
+  std::vector<torch::Tensor> parameters;
+  for (const auto& owner : owners_) parameters.push_back(owner->matrix().parameter());
+  at::_foreach_copy_(copies_, parameters);
+  for (const auto& owner : owners_) owner->own_matrix().note_rounding();
+}
+
+void RoundedWeights::renew_if_changed() {
+  if (!std::ranges::all_of(owners_, [](const auto& owner) { return owner->matrix().is_rounding_current(); }))
+    renew();
 }
 
 void store_weights(torch::nn::Module& model, WeightFormat format) {

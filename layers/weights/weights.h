@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -93,6 +94,13 @@ class WeightMatrix {
   /// ids: any shape (…) int64. Returns the rows with these ids, (…, I) float.
   torch::Tensor rows(const torch::Tensor& ids) const;
 
+  /// Keeps a copy of the parameter in 16 bits, and returns it. Products under autocast of this type read it
+  /// in place of rounding the parameter, as long as the parameter is as it was at the last note_rounding().
+  torch::Tensor keep_rounded(torch::ScalarType type);
+  void note_rounding();
+  bool is_rounding_current() const { return rounded_version_ == weight_._version(); }
+  void forget_rounded() { rounded_ = torch::Tensor(); }
+
   /// Converts the numbers to fast_format(format). A format other than fp32 is final: throws c10::Error if the
   /// matrix already has one and the new one is different.
   void convert(WeightFormat format);
@@ -106,10 +114,15 @@ class WeightMatrix {
   torch::Tensor values() const;
 
  private:
+  /// Whether a product of x may read the copy.
+  bool reads_rounded(const torch::Tensor& x) const;
+
   torch::Tensor weight_;  // (O, I) float; on a GPU also bfloat16, half or int8
   torch::Tensor scales_;  // float; int8 and int4 on a GPU only
   PackedMatrix packed_;   // the other formats on a CPU
   WeightFormat format_ = WeightFormat::fp32;
+  torch::Tensor rounded_;        // (O, I) bfloat16 or half, or undefined
+  int64_t rounded_version_ = 0;  // of weight_, when rounded_ was made from it
 };
 
 /// A module with one matrix, its parameter "weight". After a conversion from fp32 the matrix is a buffer
@@ -119,6 +132,7 @@ class MatrixModule : public Module, public WeightOwner {
   const WeightMatrix& matrix() const { return matrix_; }
   /// Converts the matrix, if this module owns one. The module cannot be trained afterwards.
   void convert(WeightFormat format);
+  WeightMatrix& own_matrix() { return matrix_; }
 
  protected:
   /// Makes `weight` (O, I) the parameter.
@@ -129,6 +143,29 @@ class MatrixModule : public Module, public WeightOwner {
   void use_buffers();
 
   WeightMatrix matrix_;
+};
+
+/// Copies in 16 bits of the matrices of a model in training, beside the parameters in fp32, which the
+/// optimiser changes (Micikevicius et al. 2018, section 3.1). Mixed precision then rounds each matrix once a
+/// step, in one operation for all, and not at each use. Recorded steps, further batches of a step and
+/// recomputed layers all read the same copies. The numbers are the same as without copies.
+class RoundedWeights {
+ public:
+  /// Of the matrices of `model`, which must be on its device. `type`: bfloat16 or half.
+  RoundedWeights(torch::nn::Module& model, torch::ScalarType type);
+  ~RoundedWeights();
+  RoundedWeights(const RoundedWeights&) = delete;
+  RoundedWeights& operator=(const RoundedWeights&) = delete;
+
+  /// To be called after a step. (LibTorch's fused optimisers do not count as a change of a tensor.)
+  void renew();
+  /// renew(), if a parameter was changed in another way: loaded, or substituted for a while. Until then
+  /// products round the parameter itself.
+  void renew_if_changed();
+
+ private:
+  std::vector<std::shared_ptr<MatrixModule>> owners_;
+  std::vector<torch::Tensor> copies_;  // of their matrices
 };
 
 /// Stores the linear maps and token tables of `model` and its submodules in fast_format(format), one after

@@ -1,0 +1,20 @@
+#pragma once
+// LayerNorm and RMSNorm under mixed precision on a GPU, by kernels of our own (gpu/norm.cu): they read the
+// residual stream in its type and write the 16 bits that products read, in one pass.
+
+#include <optional>
+
+#include <torch/types.h>
+
+namespace zoo {
+
+enum class NormCentre { mean, zero };
+
+/// γ ⊙ (x - μ)/√(σ² + ε) + β over the last dimension; with NormCentre::zero RMSNorm: μ = 0. x (…, D) float,
+/// bfloat16 or half; gain (D) and bias (D) or undefined, float. Returns (…, D) in autocast's 16-bit type;
+/// gradients have the types of their tensors. Nothing where the kernel does not serve: outside autocast, on
+/// other devices than CUDA's, or if it does not agree with LibTorch's there (checked_kernels.h).
+std::optional<torch::Tensor> gpu_norm(const torch::Tensor& x, const torch::Tensor& gain,
+                                      const torch::Tensor& bias, double eps, NormCentre centre);
+
+}  // namespace zoo
