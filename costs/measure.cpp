@@ -41,16 +41,19 @@ class TrainingSteps {
   TrainingSteps(Task& task, c10::Device device)
       : experiment_(task.experiment()),
         source_(task.batches(Split::train)),
+        device_(device),
         learner_(experiment_, initialized_model(experiment_, task), task.objective(), alone_, device),
         scale_(LossScale::for_precision(learner_.precision()).value) {
     if (experiment_.training.batch_size.is_auto()) learner_.fit_into_memory(task, {});
   }
 
-  /// Takes `n_steps` steps from batch `first` of the data on. Returns the number of tokens read.
+  /// Takes `n_steps` steps from batch `first` of the data on, and waits for the device. Returns the number of
+  /// tokens read.
   int64_t take(int64_t n_steps, int64_t first = 0) {
     tokens_ = 0;
     position_ = {.epoch = 0, .index = first};
     for (int64_t step = 0; step < n_steps; ++step) take_one(step);
+    synchronize(device_);
     return tokens_;
   }
 
@@ -67,6 +70,7 @@ class TrainingSteps {
   const Experiment& experiment_;
   BatchSource& source_;
   const ProcessGroup alone_;
+  c10::Device device_;
   Learner learner_;
   double scale_;
   BatchPosition position_;

@@ -8,7 +8,7 @@ namespace {
 torch::Tensor moved(const torch::Tensor& tensor, torch::Device device) {
   if (!tensor.defined()) return tensor;
   // A GPU copies from pinned memory asynchronously.
-  const bool to_gpu = device.is_cuda() && tensor.is_cpu();
+  const bool to_gpu = !device.is_cpu() && tensor.is_cpu();
   return (to_gpu ? tensor.pin_memory() : tensor).to(device, /*non_blocking=*/true);
 }
 

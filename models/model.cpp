@@ -48,6 +48,12 @@ void Model::checkpoint_activations(ActivationCheckpointing what) {
   }
 }
 
+void Model::keep_residual_in(ResidualStream format) {
+  for (const auto& module : modules(/*include_self=*/false)) {
+    if (auto* const stack = module->as<StackImpl>()) stack->keep_residual_in(format);
+  }
+}
+
 torch::Tensor LogitsAt::select(const torch::Tensor& hidden, const PositionRange& range) const {
   const int64_t n_rows = hidden.size(0), n_columns = hidden.size(1);
   switch (kind_) {

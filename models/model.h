@@ -14,6 +14,7 @@
 #include "layers/weights/module.h"
 #include "models/config/model_config.h"
 #include "models/decoding_state.h"
+#include "models/precision.h"
 
 namespace zoo {
 
@@ -64,6 +65,9 @@ class Model : public Module {
   /// Sets what training recomputes in the backward pass to save memory; at first nothing. Losses and
   /// gradients do not change.
   void checkpoint_activations(ActivationCheckpointing what);
+
+  /// The format of the residual stream where training runs in bf16; at first fp32.
+  void keep_residual_in(ResidualStream format);
 
   /// The device of the weights.
   torch::Device device() const;

@@ -20,19 +20,6 @@ bool is_bf16_faster(c10::Device device, int64_t d_model) {
   return at::globalContext().hasCUDA() && at::detail::getCUDAHooks().supportsBFloat16ConvolutionWithCuDNNv8();
 }
 
-torch::ScalarType type_of(Precision precision) {
-  switch (precision) {
-    case Precision::bf16:
-      return torch::kBFloat16;
-    case Precision::fp16:
-      return torch::kHalf;
-    case Precision::automatic:
-    case Precision::fp32:
-      return torch::kFloat;
-  }
-  C10_THROW_ERROR(ValueError, "unknown Precision");
-}
-
 }  // namespace
 
 Precision resolve(Precision precision, c10::Device device, int64_t d_model) {
@@ -40,15 +27,28 @@ Precision resolve(Precision precision, c10::Device device, int64_t d_model) {
   return is_bf16_faster(device, d_model) ? Precision::bf16 : Precision::fp32;
 }
 
+std::optional<torch::ScalarType> rounded_type(Precision precision) {
+  switch (precision) {
+    case Precision::bf16:
+      return torch::kBFloat16;
+    case Precision::fp16:
+      return torch::kHalf;
+    case Precision::automatic:
+    case Precision::fp32:
+      return std::nullopt;
+  }
+  C10_THROW_ERROR(ValueError, "unknown Precision");
+}
+
 PrecisionScope::PrecisionScope(Precision precision, c10::DeviceType device)
     : device_(device),
       was_enabled_(at::autocast::is_autocast_enabled(device)),
       had_cache_(at::autocast::is_autocast_cache_enabled()),
       former_type_(at::autocast::get_autocast_dtype(device)) {
-  const auto type = type_of(precision);
-  if (type == torch::kFloat) return;
+  const auto type = rounded_type(precision);
+  if (!type) return;
   at::autocast::set_autocast_enabled(device, true);
-  at::autocast::set_autocast_dtype(device, type);
+  at::autocast::set_autocast_dtype(device, *type);
   // All threads share LibTorch's cache of rounded weights. The cached tensors have an autograd history, which
   // would connect the separate graphs of the threads.
   at::autocast::set_autocast_cache_enabled(false);

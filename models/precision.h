@@ -3,6 +3,7 @@
 // attention run in a 16-bit format (Micikevicius et al. 2018).
 
 #include <array>
+#include <optional>
 #include <string_view>
 
 #include <c10/core/Device.h>
@@ -16,14 +17,23 @@ constexpr auto config_names(Precision) {
   return std::to_array<std::string_view>({"auto", "fp32", "bf16", "fp16"});
 }
 
+/// The number format of the residual stream in training, to which every sub-layer adds.
+///   fp32  as in Micikevicius et al. 2018: nothing is lost in the sums
+///   bf16  half the memory and half the traffic of norms and sums, as in most recipes for large models
+enum class ResidualStream { fp32, bf16 };
+constexpr auto config_names(ResidualStream) { return std::to_array<std::string_view>({"fp32", "bf16"}); }
+
 /// Replaces `automatic` by bf16 if it is faster on the device for a model of width `d_model`, else by fp32.
 /// On a CPU bf16 is faster with units for it (AVX-512 BF16 or AMX) and a width of at least 384; with a
 /// smaller width rounding the numbers costs more time than the faster products save (docs/performance.md). On
 /// a GPU bf16 needs compute capability 8.
 Precision resolve(Precision precision, c10::Device device, int64_t d_model);
 
+/// The 16-bit format of a resolved precision; nothing for fp32.
+std::optional<torch::ScalarType> rounded_type(Precision precision);
+
 /// While it lives, this thread's matrix products on a device run in `precision`; for fp32 it changes nothing.
-/// Weights are rounded again at each use.
+/// Weights are rounded again at each use, unless there are copies of them (layers/weights/weights.h).
 class PrecisionScope {
  public:
   PrecisionScope(Precision precision, c10::DeviceType device);

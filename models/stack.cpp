@@ -3,6 +3,7 @@
 #include <array>
 #include <utility>
 
+#include <ATen/autocast_mode.h>
 #include <fmt/format.h>
 #include <torch/nn/modules/container/modulelist.h>
 #include <torch/types.h>
@@ -236,8 +237,16 @@ torch::Tensor StackImpl::observed(ActivationKind kind, int64_t layer, const torc
 
 torch::Tensor StackImpl::normalised(const torch::Tensor& x) { return final_norm ? final_norm(x) : x; }
 
+torch::Tensor StackImpl::residual_stream(const torch::Tensor& x) const {
+  const auto device = x.device().type();
+  const bool rounds = residual_ == ResidualStream::bf16 && is_training() &&
+                      at::autocast::is_autocast_enabled(device) &&
+                      at::autocast::get_autocast_dtype(device) == torch::kBFloat16;
+  return rounds ? x.to(torch::kBFloat16) : x;
+}
+
 torch::Tensor StackImpl::forward(const StackInput& input) {
-  auto x = observed(ActivationKind::residual, 0, input.x);
+  auto x = observed(ActivationKind::residual, 0, residual_stream(input.x));
   const auto memory =
       input.memory.defined() ? observed(ActivationKind::memory, 0, input.memory) : input.memory;
   const auto device = x.device();
@@ -284,7 +293,8 @@ torch::Tensor StackImpl::forward(const StackInput& input) {
     }
     if (input.layer_inputs) input.layer_inputs->push_back(x);
     x = recompute ? recomputed_layer(layers[i], x, context, *shared_) : layers[i](x, context);
-    x = observed(ActivationKind::residual, static_cast<int64_t>(i) + 1, x);
+    // Some sub-layers compute in fp32, and so would the sums from there on.
+    x = observed(ActivationKind::residual, static_cast<int64_t>(i) + 1, residual_stream(x));
     if (input.layer_outputs) input.layer_outputs->push_back(normalised(x));
   }
   return input.layer_outputs ? input.layer_outputs->back() : normalised(x);

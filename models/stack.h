@@ -16,6 +16,7 @@
 #include "layers/transformer_layer.h"
 #include "models/config/model_config.h"
 #include "models/decoding_state.h"
+#include "models/precision.h"
 
 namespace zoo {
 
@@ -52,6 +53,8 @@ class StackImpl : public Cloneable<StackImpl> {
              const torch::Tensor& memory_positions = {});
   /// Takes effect if the module is training, gradients are recorded, and the call has neither state nor maps.
   void checkpoint_activations(ActivationCheckpointing what) { checkpointing_ = what; }
+  /// The format of the residual stream in training under autocast of bfloat16; otherwise it is that of x.
+  void keep_residual_in(ResidualStream format) { residual_ = format; }
   /// How the states of later begin() calls store keys and values. Does nothing for an encoder. Throws
   /// UsageError if a layer's state does not have the format.
   void store_cache(CacheFormat format);
@@ -75,6 +78,8 @@ class StackImpl : public Cloneable<StackImpl> {
 
  private:
   torch::Tensor normalised(const torch::Tensor& x);
+  /// x in the format of the residual stream.
+  torch::Tensor residual_stream(const torch::Tensor& x) const;
 
   bool is_local(int64_t layer) const;
   /// x, or what the observer puts in its place.
@@ -83,6 +88,7 @@ class StackImpl : public Cloneable<StackImpl> {
   ModelConfig config_;
   StackRole role_;
   ActivationCheckpointing checkpointing_ = ActivationCheckpointing::none;
+  ResidualStream residual_ = ResidualStream::fp32;
   CacheFormat cache_format_ = CacheFormat::fp32;
   std::shared_ptr<SharedModules> shared_;  // of the mixers
   ActivationObserver* observer_ = nullptr;

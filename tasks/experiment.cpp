@@ -77,7 +77,7 @@ void validate(const Experiment& c, const Complain& complain) {
   if (type.validate) type.validate(c, complain);
   if (type.requires_special_tokens(c) && c.data.tokenizer.special_tokens == false)
     complain("data.tokenizer.special_tokens", "cannot be false: the task needs them");
-  if (c.training.cuda_graphs && c.model.experts)
+  if (c.training.cuda_graphs == CudaGraphs::on && c.model.experts)
     complain("training.cuda_graphs", "cannot record experts, whose work depends on the tokens: leave it out");
   if (c.training.batch_tokens && type.rows != BatchRows::examples && !c.data.chat) {
     complain(

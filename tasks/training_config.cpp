@@ -77,6 +77,9 @@ void describe(ConfigVisitor& v, TrainingConfig& c) {
   v.field("precision", c.precision,
           "Number format of the matrix products: fp32, bf16, or fp16 with dynamic loss scaling; weights are "
           "always fp32. auto: bf16 where it is faster, else fp32.");
+  v.field("residual", c.residual,
+          "Number format of the residual stream where precision is bf16: bf16 halves the memory and the "
+          "traffic of norms and sums, and rounds each sum to 8 bits.");
   v.field(
       "matmul", c.matmul,
       "On a GPU: tf32 computes products and convolutions of fp32 numbers with 10 of their 23 bits, which is "
@@ -85,9 +88,10 @@ void describe(ConfigVisitor& v, TrainingConfig& c) {
       "activation_checkpointing", c.activation_checkpointing,
       "every_layer: keep only the input of each layer, and compute the layer again in the backward pass: far "
       "less memory, a third more computation, the same losses.");
-  v.field("cuda_graphs", c.cuda_graphs,
-          "On a GPU: record forward and backward pass as one graph, and replay it for steps of the same "
-          "shapes. This helps small models, whose kernels take less time than their launches.");
+  v.field(
+      "cuda_graphs", c.cuda_graphs,
+      "On a GPU: record forward and backward pass as one graph, and replay it for steps of the same "
+      "shapes, so that no kernel waits for its launch. auto: where the step of the model can be recorded.");
   v.field("clip_grad_norm", c.clip_grad_norm,
           "Largest norm of the gradient over all parameters; longer ones are scaled down; 0 = no limit.",
           Limits::between(0, 1e30));
@@ -189,10 +193,7 @@ void validate_names(const TrainingConfig& c, const Complain& complain) {
 // What depends on the number of steps is checked again when epochs have become steps.
 void validate(const TrainingConfig& c, const Complain& complain) {
   validate_batches(c, complain);
-  if (c.cuda_graphs && c.batch_size.is_auto())
-    complain("cuda_graphs",
-             "needs steps of one shape, but batch_size: auto changes the shape: leave one of them out");
-  if (c.cuda_graphs && c.activation_checkpointing != ActivationCheckpointing::none)
+  if (c.cuda_graphs == CudaGraphs::on && c.activation_checkpointing != ActivationCheckpointing::none)
     complain("cuda_graphs", "cannot record activation_checkpointing: leave one of them out");
   validate(c.optimizer, complain_under("optimizer", complain));
   validate_names(c, complain);

@@ -28,6 +28,12 @@ struct ParallelConfig {
 };
 void describe(ConfigVisitor& v, ParallelConfig& c);
 
+/// Whether a GPU records steps, and replays those of the same shapes (training/step_graph.h).
+///   auto   where it is known that a step does the same for the same shapes, and nothing waits for the device
+///   true   and an error if a step cannot be recorded
+enum class CudaGraphs { automatic, on, off };
+constexpr auto config_names(CudaGraphs) { return std::to_array<std::string_view>({"auto", "true", "false"}); }
+
 struct TrainingConfig {
   int64_t seed = 1;
   int64_t steps = 1000;                         // optimiser steps
@@ -42,9 +48,10 @@ struct TrainingConfig {
   std::vector<ParameterGroupConfig> parameter_groups;  // the first one with a matching pattern counts
   std::optional<LoraConfig> lora;
   Precision precision = Precision::automatic;
-  FloatProducts matmul = FloatProducts::fp32;  // on a GPU, where precision leaves products in fp32
+  ResidualStream residual = ResidualStream::fp32;  // with bf16 only
+  FloatProducts matmul = FloatProducts::fp32;      // on a GPU, where precision leaves products in fp32
   ActivationCheckpointing activation_checkpointing = ActivationCheckpointing::none;
-  bool cuda_graphs = false;                 // see training/step_graph.h
+  CudaGraphs cuda_graphs = CudaGraphs::automatic;
   double clip_grad_norm = 1.0;              // 0 = off
   Selection objective = Selection("task");  // one of objective_types()
   double label_smoothing = 0.0;

@@ -9,7 +9,10 @@ namespace {
 class GraphOfLibTorch final : public DeviceGraph {
  public:
   explicit GraphOfLibTorch(c10::DeviceType device) : graph_(at::create_graph_impl(device)) {}
-  void begin() override { graph_->capture_begin(); }
+  void begin(const DeviceGraph* other) override {
+    const auto* const before = dynamic_cast<const GraphOfLibTorch*>(other);
+    graph_->capture_begin(before ? before->graph_->pool() : at::MempoolId_t{0, 0});
+  }
   void end() override { graph_->capture_end(); }
   void replay() override { graph_->replay(); }
 
@@ -32,12 +35,17 @@ namespace {
 
 class GraphOfCuda final : public DeviceGraph {
  public:
-  void begin() override { graph_.capture_begin(); }
+  void begin(const DeviceGraph* other) override {
+    const auto* const before = dynamic_cast<const GraphOfCuda*>(other);
+    graph_.capture_begin(before ? before->pool_ : at::cuda::MempoolId_t{0, 0});
+    pool_ = graph_.pool();
+  }
   void end() override { graph_.capture_end(); }
   void replay() override { graph_.replay(); }
 
  private:
   at::cuda::CUDAGraph graph_;
+  at::cuda::MempoolId_t pool_{0, 0};
 };
 
 }  // namespace

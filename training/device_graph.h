@@ -11,8 +11,10 @@ namespace zoo {
 class DeviceGraph {
  public:
   virtual ~DeviceGraph() = default;
-  /// Records the work of the current stream until end(). The work is not done.
-  virtual void begin() = 0;
+  /// Records the work of the current stream until end(). The work is not done. Tensors that are made
+  /// meanwhile may have the memory of tensors that `other` made while it was recorded, and that are gone: the
+  /// two graphs must not run at the same time. Null: it has memory of its own.
+  virtual void begin(const DeviceGraph* other = nullptr) = 0;
   virtual void end() = 0;
   virtual void replay() = 0;
 };

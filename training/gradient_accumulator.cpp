@@ -73,14 +73,15 @@ GradientAccumulator::~GradientAccumulator() {
   for (size_t i = 0; i < hooks_.size(); ++i) parameters_[i].remove_hook(hooks_[i]);
 }
 
-torch::Tensor GradientAccumulator::differentiate(const BatchSequence& batches, double scale) {
+torch::Tensor GradientAccumulator::differentiate(const BatchSequence& batches, double scale,
+                                                 std::optional<OutOfMemory> out_of_memory) {
   const uint64_t seed = draw_seed();
   for (;;) {
     try {
       return try_to_differentiate(batches, scale, seed);
     } catch (const c10::OutOfMemoryError&) {
       // Gradients that the other processes have already received cannot be taken back.
-      if (options_.out_of_memory == OutOfMemory::fail || collector_) throw;
+      if (out_of_memory.value_or(options_.out_of_memory) == OutOfMemory::fail || collector_) throw;
     }
     take_fewer_rows(batches);
   }

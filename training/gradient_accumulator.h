@@ -63,10 +63,11 @@ class GradientAccumulator {
   /// batch's part of that loss, (n_batches) on the model's device; each of several processes returns the part
   /// of its own rows. Multiplies the gradients, but not the losses, by `scale`.
   ///
-  /// With OutOfMemory::take_fewer_rows, halves micro_batch_size and begins again if there is not enough
-  /// memory; throws TrainingError if there is not enough for one row. Throws ConfigError for a model that
-  /// mixes rows if micro_batch_size() is less than a batch.
-  torch::Tensor differentiate(const BatchSequence& batches, double scale = 1.0);
+  /// `out_of_memory`: in place of the option. With OutOfMemory::take_fewer_rows, halves micro_batch_size and
+  /// begins again if there is not enough memory; throws TrainingError if there is not enough for one row.
+  /// Throws ConfigError for a model that mixes rows if micro_batch_size() is less than a batch.
+  torch::Tensor differentiate(const BatchSequence& batches, double scale = 1.0,
+                              std::optional<OutOfMemory> out_of_memory = std::nullopt);
 
   int64_t micro_batch_size() const { return options_.micro_batch_size; }
   void set_micro_batch_size(int64_t n_rows) { options_.micro_batch_size = n_rows; }

@@ -53,7 +53,10 @@ void GradientReducer::allocate(size_t index) {
 }
 
 void GradientReducer::begin() {
-  for (auto& bucket : buckets_) bucket->n_missing = bucket->members.size();
+  for (auto& bucket : buckets_) {
+    bucket->n_missing = bucket->members.size();
+    bucket->lacks_some = false;
+  }
   n_started_ = 0;
 }
 
@@ -66,6 +69,7 @@ void GradientReducer::mark_ready(size_t i, const torch::Tensor& gradient) {
     place.gradient.zero_();
   }
   place.presence.fill_(gradient.defined() ? 1 : 0);
+  if (!gradient.defined()) buckets_[place.bucket]->lacks_some = true;
   if (--buckets_[place.bucket]->n_missing == 0) start_complete_buckets();
 }
 
@@ -85,12 +89,15 @@ void GradientReducer::finish() {
     bucket->work = {};
     const bool is_here = bucket->owner < 0 || bucket->owner == processes_.rank();
     const auto n_members = static_cast<int64_t>(bucket->members.size());
+    // What this process has, some process has: only for what it lacks does it wait for the device.
+    const bool asks = is_here && bucket->lacks_some;
     const auto presence =
-        bucket->values.narrow(0, bucket->values.numel() - n_members, n_members).to(torch::kCPU);
+        asks ? bucket->values.narrow(0, bucket->values.numel() - n_members, n_members).to(torch::kCPU)
+             : torch::Tensor();
     for (int64_t k = 0; k < n_members; ++k) {
       const size_t i = bucket->members[static_cast<size_t>(k)];
       auto& gradient = parameters_[i].mutable_grad();
-      if (is_here && presence[k].item<double>() > 0) {
+      if (is_here && (!asks || presence[k].item<double>() > 0)) {
         gradient = places_[i].gradient;
       } else {
         gradient.reset();

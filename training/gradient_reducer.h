@@ -54,6 +54,7 @@ class GradientReducer {
     /// processes in which it has a gradient.
     torch::Tensor values;
     std::atomic<size_t> n_missing = 0;
+    std::atomic<bool> lacks_some = false;  // a member has no gradient in this process
     ProcessGroup::Work work = {};
   };
   struct Place {

@@ -1,17 +1,40 @@
 #include "training/learner.h"
 
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+
 #include <fmt/format.h>
 #include <torch/utils.h>
 
 #include "base/device.h"
 #include "base/error.h"
+#include "base/named_enum.h"
 #include "layers/experts.h"
 #include "layers/kernels/tensor_lists.h"
 #include "models/comparing_model.h"
 #include "models/name_patterns.h"
 #include "optimizers/parameters.h"
+#include "training/device_graph.h"
 
 namespace zoo {
+namespace {
+
+/// Whether it is known that a step does the same for the same shapes. Types that a program adds may draw
+/// random numbers of their own, and structures draw noise.
+bool repeats(const Experiment& experiment) {
+  constexpr auto tasks = std::to_array<std::string_view>({"language_modeling", "masked_language_modeling",
+                                                          "text_to_text", "text_classification",
+                                                          "token_classification", "image_classification"});
+  constexpr auto families =
+      std::to_array<std::string_view>({"decoder", "encoder", "encoder_decoder", "vit", "resnet"});
+  return std::ranges::find(tasks, experiment.task.type) != tasks.end() &&
+         std::ranges::find(families, experiment.model.architecture.type) != families.end() &&
+         experiment.training.objective.type == "task";
+}
+
+}  // namespace
 
 Learner::Learner(const Experiment& experiment, std::shared_ptr<Model> model,
                  std::shared_ptr<const Objective> objective, const ProcessGroup& processes,
@@ -23,10 +46,15 @@ Learner::Learner(const Experiment& experiment, std::shared_ptr<Model> model,
       model_(std::move(model)) {
   if (config_.matmul == FloatProducts::tf32 && device.is_cpu())
     throw ConfigError("training.matmul: tf32 needs a GPU, but this training is on the CPU: leave it out");
+  if (config_.residual == ResidualStream::bf16 && precision_ != Precision::bf16)
+    throw ConfigError(fmt::format(
+        "training.residual: bf16 needs training.precision: bf16, but products are in {} here: leave it out",
+        name_of(precision_)));
   set_float_products(config_.matmul);
   model_->to(device);
   model_->train();
   model_->checkpoint_activations(config_.activation_checkpointing);
+  model_->keep_residual_in(config_.residual);
   if (config_.batch_size.is_auto() && model_->mixes_rows()) {
     throw ConfigError(fmt::format(
         "training.batch_size: auto lets some rows of a batch through the model at a time, but {}",
@@ -34,6 +62,9 @@ Learner::Learner(const Experiment& experiment, std::shared_ptr<Model> model,
                               : "batch norm is over all rows: give a number, or choose norm: group or "
                                 "frozen_batch"));
   }
+  // On the CPU the threads round the weights together with their products.
+  if (const auto type = rounded_type(precision_); type && !device.is_cpu())
+    rounded_ = std::make_unique<RoundedWeights>(*model_, *type);
   experts_ = experts_of(*model_);
   freeze_parameters(*model_, config_.freeze);
   auto parameters = parameters_of(*model_);
@@ -51,15 +82,28 @@ Learner::Learner(const Experiment& experiment, std::shared_ptr<Model> model,
       ReducerOptions{.bucket_bytes = config_.parallel.bucket_mb << 20,
                      .owners = shards_ ? shards_->owners() : std::vector<int64_t>()});
   optimizer_ = std::make_unique<Optimizer>(config_.optimizer, parameters);
-  if (config_.cuda_graphs) {
-    if (!processes.is_alone())
-      throw ConfigError(
-          "training.cuda_graphs: true works with one process only: leave it out to train with several");
-    std::vector<torch::Tensor> tensors;
-    for (const auto& parameter : parameters) tensors.push_back(parameter.tensor);
-    graph_ = std::make_unique<StepGraph>(std::move(tensors), model_->buffers(), device);
-  }
+  prepare_graph(experiment, parameters);
   if (config_.ema_decay) average_ = std::make_unique<MovingAverage>(*model_, *config_.ema_decay);
+}
+
+void Learner::prepare_graph(const Experiment& experiment, const std::vector<Parameter>& parameters) {
+  const bool wanted = config_.cuda_graphs == CudaGraphs::on;
+  if (config_.cuda_graphs == CudaGraphs::off) return;
+  if (wanted && !processes_.is_alone())
+    throw ConfigError(
+        "training.cuda_graphs: true works with one process only: leave it out to train with several");
+  if (!wanted && (device_.is_cpu() || !processes_.is_alone() || !make_device_graph(device_.type()) ||
+                  config_.activation_checkpointing != ActivationCheckpointing::none || !repeats(experiment)))
+    return;
+  std::vector<torch::Tensor> tensors;
+  for (const auto& parameter : parameters) tensors.push_back(parameter.tensor);
+  graph_ = std::make_unique<StepGraph>(std::move(tensors), model_->buffers(), device_,
+                                       wanted ? Unrecordable::refuse : Unrecordable::run_as_it_is);
+}
+
+std::optional<std::string> Learner::new_obstacle() {
+  if (!graph_ || !graph_->obstacle() || std::exchange(has_told_obstacle_, true)) return std::nullopt;
+  return fmt::format("training.cuda_graphs: auto: steps are not recorded ({})", *graph_->obstacle());
 }
 
 void Learner::fit_into_memory(Task& task, MicroBatchOptions limits) {
@@ -72,13 +116,17 @@ void Learner::fit_into_memory(Task& task, MicroBatchOptions limits) {
   gradients_->set_micro_batch_size(found.min().item<int64_t>());
 }
 
-Learner::Gradients Learner::differentiate(const BatchSequence& batches, double scale) {
+Learner::Gradients Learner::LateGradients::read() const {
+  auto numbers = numbers_.read();
+  const double norm = numbers.back();
+  numbers.pop_back();
+  return {.losses = std::move(numbers), .norm = norm};
+}
+
+Learner::LateGradients Learner::differentiate(const BatchSequence& batches, double scale) {
+  if (rounded_) rounded_->renew_if_changed();
   const auto make = [&](const BatchSequence& rows) { return losses_and_norm(rows, scale); };
-  const auto on_device = graph_ ? graph_->run(checked(batches), scale, make) : make(batches);
-  const auto numbers = on_device.to(torch::kCPU, torch::kDouble);
-  const double* const data = numbers.const_data_ptr<double>();
-  const int64_t n_losses = numbers.numel() - 1;
-  return {.losses = {data, data + n_losses}, .norm = data[n_losses]};
+  return LateGradients(graph_ ? graph_->run(checked(batches), scale, make) : make(batches));
 }
 
 /// The batches on the device; a replayed graph checks nothing.
@@ -89,7 +137,9 @@ std::vector<Batch> Learner::checked(const BatchSequence& batches) const {
 }
 
 torch::Tensor Learner::losses_and_norm(const BatchSequence& batches, double scale) {
-  const auto losses = gradients_->differentiate(batches, scale);
+  // What a recording has taken of the device's memory cannot be freed before its end.
+  const auto losses = gradients_->differentiate(
+      batches, scale, graph_ && graph_->is_recording() ? std::optional(OutOfMemory::fail) : std::nullopt);
   const auto gradients = optimizer_->gradients();
   if (scale != 1.0)
     foreach_mul_(gradients, torch::scalar_tensor(1 / scale, torch::dtype(torch::kFloat).device(device_)));
@@ -107,6 +157,7 @@ void Learner::step(double lr) {
   }
   if (shards_) shards_->broadcast_parameters();
   if (average_) average_->update();
+  if (rounded_) rounded_->renew();
 }
 
 std::unique_ptr<SubstituteWeights> Learner::use_average() {

@@ -13,6 +13,7 @@
 #include "checkpoints/checkpoint.h"
 #include "checkpoints/weight_average.h"
 #include "layers/experts.h"
+#include "layers/weights/weights.h"
 #include "models/model.h"
 #include "models/precision.h"
 #include "optimizers/optimizer.h"
@@ -21,6 +22,7 @@
 #include "tasks/experiment.h"
 #include "tasks/task.h"
 #include "training/gradient_accumulator.h"
+#include "training/late_numbers.h"
 #include "training/micro_batch_size.h"
 #include "training/step_graph.h"
 
@@ -46,9 +48,20 @@ class Learner {
     std::vector<double> losses;  // one per batch; each of several processes has the part of its own rows
     double norm;                 // of all gradients, before clipping
   };
-  /// Makes the gradients of a step and clips them. The backward pass uses the loss times `scale`. Waits for
-  /// the device, once in a step. Collective.
-  Gradients differentiate(const BatchSequence& batches, double scale);
+  /// What is known of the gradients as soon as the device has made them.
+  class LateGradients {
+   public:
+    explicit LateGradients(const torch::Tensor& losses_and_norm) : numbers_(losses_and_norm) {}
+    Gradients read() const;
+
+   private:
+    LateNumbers numbers_;
+  };
+  /// Makes the gradients of a step and clips them. The backward pass uses the loss times `scale`. Does not
+  /// wait for the device. Collective.
+  LateGradients differentiate(const BatchSequence& batches, double scale);
+  /// Why no step is recorded, though training.cuda_graphs is auto; said once.
+  std::optional<std::string> new_obstacle();
   /// Takes the step, with learning rate `lr`. Collective.
   void step(double lr);
   /// Frees the gradients, whether or not the step was taken.
@@ -66,8 +79,9 @@ class Learner {
   TrainingState load(const std::filesystem::path& checkpoint, const std::string& base = {});
 
  private:
-  /// The losses of the batches, then the norm: (n_batches + 1) on the device.
+  void prepare_graph(const Experiment& experiment, const std::vector<Parameter>& parameters);
   std::vector<Batch> checked(const BatchSequence& batches) const;
+  /// The losses of the batches, then the norm: (n_batches + 1) on the device.
   torch::Tensor losses_and_norm(const BatchSequence& batches, double scale);
 
   const TrainingConfig& config_;
@@ -75,11 +89,13 @@ class Learner {
   torch::Device device_;
   Precision precision_;
   std::shared_ptr<Model> model_;
+  std::unique_ptr<RoundedWeights> rounded_;  // of the model, in 16 bits on a GPU; null = there are none
   std::vector<std::shared_ptr<ExpertsImpl>> experts_;  // of the model
   std::optional<Shards> shards_;
   std::unique_ptr<GradientAccumulator> gradients_;
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<StepGraph> graph_;  // null = steps are not recorded
+  bool has_told_obstacle_ = false;
   std::unique_ptr<MovingAverage> average_;
 };
 

@@ -49,16 +49,18 @@ std::string in_words(const Metrics& metrics) {
   return text;
 }
 
-void log_step(TrainingRun& run, const StepResult& step) {
+void log_step(TrainingRun& run) {
   auto& state = run.state;
   auto& since = run.since_log;
   // NaN if every step since the last row overflowed. Only finite values are written.
   const double loss = state.loss_since_log / static_cast<double>(state.steps_since_log);
   const double rate = static_cast<double>(state.tokens - since.tokens_before) / since.seconds;
-  Metrics row = {
-      {"train_loss", loss},          {"lr", step.lr},
-      {"grad_norm", step.grad_norm}, {"tokens_per_second", rate},
-      {"flops", state.flops},        {"peak_memory_bytes", static_cast<double>(state.peak_memory_bytes)}};
+  Metrics row = {{"train_loss", loss},
+                 {"lr", run.last_step.lr},
+                 {"grad_norm", run.last_step.grad_norm},
+                 {"tokens_per_second", rate},
+                 {"flops", state.flops},
+                 {"peak_memory_bytes", static_cast<double>(state.peak_memory_bytes)}};
   if (run.learner->precision() == Precision::fp16) {
     row.emplace("loss_scale", state.loss_scale.value);
     row.emplace("skipped_steps", static_cast<double>(state.loss_scale.skipped));

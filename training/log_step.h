@@ -4,12 +4,12 @@
 #include <string>
 #include <string_view>
 
-#include "training/take_step.h"
+#include "training/training_run.h"
 
 namespace zoo {
 
 /// Writes a row about the steps since the last one, and sets TrainingRun::status.
-void log_step(TrainingRun& run, const StepResult& step);
+void log_step(TrainingRun& run);
 
 /// Metrics on the validation data for a row, without those that are counts.
 Metrics prefixed(std::string_view prefix, const Metrics& metrics);

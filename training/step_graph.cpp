@@ -14,13 +14,16 @@
 #include "base/random.h"
 #include "base/random_state.h"
 #include "training/device_graph.h"
+#include "training/recordable.h"
 
 namespace zoo {
 namespace {
 
 // Recording starts after these steps, in which libraries load kernels, choose between them, and allocate
 // memory that they keep.
-constexpr int kStepsBefore = 3;
+constexpr int64_t kStepsBefore = 3;
+// A recording holds memory. Shapes that are seen later, and rarely, run as they are.
+constexpr size_t kMostRecordings = 16, kMostShapes = 256;
 
 std::vector<int64_t> shapes_of(const std::vector<Batch>& batches) {
   std::vector<int64_t> shapes;
@@ -71,8 +74,11 @@ struct StepGraph::Recording {
 };
 
 StepGraph::StepGraph(std::vector<torch::Tensor> parameters, std::vector<torch::Tensor> state,
-                     torch::Device device)
-    : parameters_(std::move(parameters)), state_(std::move(state)), device_(device) {
+                     torch::Device device, Unrecordable unrecordable)
+    : parameters_(std::move(parameters)),
+      state_(std::move(state)),
+      device_(device),
+      unrecordable_(unrecordable) {
   if (make_device_graph(device.type())) return;
   if (device.is_cuda())
     throw ConfigError(
@@ -86,32 +92,60 @@ StepGraph::StepGraph(std::vector<torch::Tensor> parameters, std::vector<torch::T
 StepGraph::~StepGraph() = default;
 
 torch::Tensor StepGraph::run(const std::vector<Batch>& batches, double scale, const Body& body) {
-  auto shapes = shapes_of(batches);
-  const bool alike = shapes == shapes_ && scale == scale_;
-  if (recording_ && scale != scale_) recording_.reset();
-  if (!recording_) {
-    n_alike_ = alike ? n_alike_ + 1 : 1;
-    shapes_ = std::move(shapes);
+  if (obstacle_) return body(batches);
+  if (scale != scale_) {
+    recordings_.clear();
+    n_steps_.clear();
     scale_ = scale;
-    if (n_alike_ <= kStepsBefore) return body(batches);
-    record(batches, body);
-  } else if (!alike) {
-    return body(batches);
   }
+  auto shapes = shapes_of(batches);
+  if (const auto found = recordings_.find(shapes); found != recordings_.end())
+    return replay(*found->second, batches);
+  const bool is_known = n_steps_.contains(shapes);
+  if (recordings_.size() == kMostRecordings || (!is_known && n_steps_.size() == kMostShapes))
+    return body(batches);
+  if (const int64_t before = n_steps_[shapes]++; before < kStepsBefore)
+    return run_as_it_is(batches, body, before);
+  auto recording = record(batches, body);
+  if (!recording) return body(batches);
+  return replay(*recordings_.emplace(std::move(shapes), std::move(recording)).first->second, batches);
+}
+
+/// The last step before a recording shows whether it can succeed.
+torch::Tensor StepGraph::run_as_it_is(const std::vector<Batch>& batches, const Body& body, int64_t n_before) {
+  if (n_before + 1 < kStepsBefore || device_.is_cpu()) return body(batches);
+  std::vector<Batch> there;  // their copies are not part of the recording
+  for (const auto& batch : batches) there.push_back(batch.to(device_));
+  const RecordableWatch watch(device_);
+  auto result = body(there);
+  if (const auto obstacle = watch.obstacle()) give_up(*obstacle);
+  return result;
+}
+
+void StepGraph::give_up(const std::string& obstacle) {
+  if (unrecordable_ == Unrecordable::refuse)
+    throw TrainingError(fmt::format(
+        "training.cuda_graphs: true: a step of this model cannot be recorded ({}): leave it out", obstacle));
+  obstacle_ = obstacle;
+  recordings_.clear();
+}
+
+torch::Tensor StepGraph::replay(Recording& recording, const std::vector<Batch>& batches) {
   for (size_t i = 0; i < batches.size(); ++i) {
-    const auto from = batches[i].to(device_).tensors(), to = recording_->batches[i].tensors();
+    const auto from = batches[i].to(device_).tensors(), to = recording.batches[i].tensors();
     for (size_t j = 0; j < to.size(); ++j) {
       if (to[j].defined()) to[j].copy_(from[j], /*non_blocking=*/true);
     }
   }
-  for (size_t i = 0; i < recording_->n_seeds; ++i) draw_seed();
-  recording_->graph->replay();
-  for (size_t i = 0; i < parameters_.size(); ++i) parameters_[i].mutable_grad() = recording_->gradients[i];
-  return recording_->result;
+  for (size_t i = 0; i < recording.n_seeds; ++i) draw_seed();
+  recording.graph->replay();
+  for (size_t i = 0; i < parameters_.size(); ++i) parameters_[i].mutable_grad() = recording.gradients[i];
+  return recording.result;
 }
 
-/// The computations here have no effect on training: the replay that follows takes the step.
-void StepGraph::record(const std::vector<Batch>& batches, const Body& body) {
+/// The computations here have no effect on training: the replay that follows takes the step. Null if it
+/// cannot be recorded.
+std::unique_ptr<StepGraph::Recording> StepGraph::record(const std::vector<Batch>& batches, const Body& body) {
   auto recording = std::make_unique<Recording>();
   for (const auto& batch : batches) recording->batches.push_back(copied(batch.to(device_)));
   const auto take_gradients = [this] {
@@ -132,28 +166,33 @@ void StepGraph::record(const std::vector<Batch>& batches, const Body& body) {
     synchronize(device_);
   }
   recording->graph = make_device_graph(device_.type());
+  is_recording_ = true;
+  std::optional<std::string> obstacle;
   try {
     SeedRecord seeds;  // NOLINT(misc-const-correctness): records seeds while it lives
-    recording->graph->begin();
+    recording->graph->begin(recordings_.empty() ? nullptr : recordings_.begin()->second->graph.get());
     recording->result = body(recording->batches);
     recording->graph->end();
     recording->n_seeds = seeds.seeds().size();
   } catch (const c10::Error& error) {
     end_broken(*recording->graph);
-    throw TrainingError(
-        fmt::format("training.cuda_graphs: true: a step of this model cannot be recorded ({}): leave it out",
-                    error.what_without_backtrace()));
+    obstacle = error.what_without_backtrace();
   } catch (...) {
+    is_recording_ = false;
     end_broken(*recording->graph);
     throw;
   }
+  is_recording_ = false;
   recording->gradients = take_gradients();
   {
     const torch::NoGradGuard no_grad;
     for (size_t i = 0; i < state.size(); ++i) state_[i].copy_(state[i]);
   }
   synchronize(device_);
-  recording_ = std::move(recording);
+  if (!obstacle) return recording;
+  recording.reset();
+  give_up(*obstacle);
+  return nullptr;
 }
 
 }  // namespace zoo

@@ -5,15 +5,16 @@
 
 namespace zoo {
 
-struct StepResult {
-  double loss;  // sum over the batches of the step and the processes
-  double lr, grad_norm;
-};
-
 /// Makes the gradients of the next batches and takes a step of the optimiser. Random numbers of a step are a
 /// function of training.seed, the step, and, where LibTorch's generators give them, the process, so that
-/// there is no state of a generator to keep. Throws TrainingError before a step that would ruin the weights:
-/// a loss or a gradient is not a number. Collective.
-StepResult take_step(TrainingRun& run);
+/// there is no state of a generator to keep. Throws TrainingError for a loss or a gradient that is not a
+/// number: on the CPU before a step that would ruin the weights. A GPU goes on while the host reads the
+/// numbers of the step before, so there the error comes a step late, but before anything is written.
+/// Collective.
+void take_step(TrainingRun& run);
+
+/// Waits for the numbers of the last step, if they have not been read: TrainingRun::last_step and the state
+/// then count it. To be called before anything is written of the training. Collective.
+void read_last_step(TrainingRun& run);
 
 }  // namespace zoo

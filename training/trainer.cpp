@@ -22,6 +22,12 @@ void finish(TrainingRun& run) {
   warn_if_nothing_learnt(run);
 }
 
+/// Whether something is written after this step.
+bool is_due(const TrainingRun& run) {
+  const auto& config = run.config();
+  return run.due(config.log_every) || run.due(config.evaluate_every) || run.due(config.checkpoint_every);
+}
+
 }  // namespace
 
 TrainResult train(const Experiment& experiment, const TrainOptions& options) {
@@ -44,9 +50,10 @@ TrainResult train(const Experiment& experiment, const TrainOptions& options) {
     if (is_last() && run.state.step > 0 && !run.state.finished) finish(run);
     if (config.evaluate_at_start && run.state.step == 0 && !end) evaluate_at_start(run);
     while (!end) {
-      const auto step = take_step(run);
+      take_step(run);
       end = run.why_to_end();
-      if (is_last() || run.due(config.log_every)) log_step(run, step);
+      if (end || is_due(run)) read_last_step(run);
+      if (is_last() || run.due(config.log_every)) log_step(run);
       run.report();
       if (run.due(config.evaluate_every)) evaluate(run);
       if (!is_last() && run.is_out_of_patience()) end = TrainEnd::out_of_patience;

@@ -55,15 +55,19 @@ std::vector<double> TrainingRun::agree(const std::vector<double>& sums) {
   std::vector<double> numbers = sums;
   numbers.push_back(options.should_stop && options.should_stop() ? 1 : 0);
   numbers.push_back(is_first() && config().max_seconds ? seconds() / *config().max_seconds : 0);
-  if (!processes.is_alone()) {
-    const auto tensor = torch::tensor(numbers, torch::kDouble);
-    processes.all_reduce(tensor).wait();
-    numbers.assign(tensor.const_data_ptr<double>(), tensor.const_data_ptr<double>() + tensor.numel());
-  }
+  numbers = sum(std::move(numbers));
   time_used = numbers.back();
   numbers.pop_back();
   stop_wanted = numbers.back() > 0;
   numbers.pop_back();
+  return numbers;
+}
+
+std::vector<double> TrainingRun::sum(std::vector<double> numbers) const {
+  if (processes.is_alone()) return numbers;
+  const auto tensor = torch::tensor(numbers, torch::kDouble);
+  processes.all_reduce(tensor).wait();
+  numbers.assign(tensor.const_data_ptr<double>(), tensor.const_data_ptr<double>() + tensor.numel());
   return numbers;
 }
 

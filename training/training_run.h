@@ -32,6 +32,19 @@ struct StepsSinceLog {
   int64_t tokens_before = 0;  // that had been read before them
 };
 
+/// What a row of metrics says of a step.
+struct StepResult {
+  double lr = 0, grad_norm = 0;
+};
+
+/// A step that is taken, but whose numbers have not been read.
+struct UnreadStep {
+  Learner::LateGradients gradients;
+  int64_t step;  // from 1
+  double lr;
+  std::vector<BatchPosition> positions;  // of its batches
+};
+
 struct TrainingRun {
   TrainingRun(const Experiment& experiment, const TrainOptions& options);
 
@@ -43,6 +56,8 @@ struct TrainingRun {
   void first_before_others(const std::function<void()>& work);
   /// Sums numbers over the processes, and updates stop_wanted and time_used. Collective.
   std::vector<double> agree(const std::vector<double>& sums = {});
+  /// Sums numbers over the processes. Collective.
+  std::vector<double> sum(std::vector<double> numbers) const;
 
   /// Whether something that is done every so many steps is done after this one.
   bool due(int64_t every) const { return state.step % every == 0; }
@@ -76,6 +91,8 @@ struct TrainingRun {
   std::vector<std::unique_ptr<TrainingObserver>> observers;  // none in all processes but the first
   Metrics observed;                                          // of the last step that is logged
   TrainingState state;
+  std::optional<UnreadStep> unread;
+  StepResult last_step;
   std::string base;  // with adapters: the hash of RUN/base.safetensors, in the first process
 
   // Equal in all processes, though only one of them knows the value.

@@ -83,7 +83,7 @@ void train_and_write(c10::Device device, ArithmeticFacts& facts) {
   Learner learner(experiment, model, std::make_shared<TokenCrossEntropy>(), alone, device);
   const BatchSequence batches{lines(tokenizer)};
   for (int64_t step = 0; step < kSteps; ++step) {
-    facts.losses.push_back(learner.differentiate(batches, 1.0).losses.front());
+    facts.losses.push_back(learner.differentiate(batches, 1.0).read().losses.front());
     learner.step(kRate);
     learner.forget_gradients();
   }

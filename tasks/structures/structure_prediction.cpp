@@ -168,7 +168,7 @@ void validate_structure_prediction(const Experiment& experiment, const Complain&
     complain("training.label_smoothing", "is not for structure_prediction: leave it out");
   if (training.activation_checkpointing != ActivationCheckpointing::none)
     complain("training.activation_checkpointing", "is not for structure_prediction: leave it out");
-  if (training.cuda_graphs)
+  if (training.cuda_graphs == CudaGraphs::on)
     complain("training.cuda_graphs", "cannot record structure_prediction, which draws noise: leave it out");
 }
 
