@@ -42,6 +42,9 @@ class AttentionPattern {
   virtual std::optional<Reach> reach() const { return std::nullopt; }
   /// Whether a query sees every earlier position that is in reach, so that decoding needs no mask.
   virtual bool sees_all_in_reach() const { return false; }
+  /// The number of keys that a query sees on each side besides its own (in a causal pattern, before it), if
+  /// this is all there is to the pattern.
+  virtual std::optional<int64_t> plain_window() const { return std::nullopt; }
   /// For module listings: "window(size=256)".
   virtual std::string description() const = 0;
 

@@ -5,6 +5,7 @@
 #include "layers/attention/banded_attention.h"
 #include "layers/attention/scaled_dot_product.h"
 #include "layers/attention/window_state.h"
+#include "layers/kernels/flash_attention.h"
 
 namespace zoo {
 namespace {
@@ -20,6 +21,14 @@ torch::Tensor as_mask(const VisiblePairs& visible, int64_t n, torch::Device devi
 torch::Tensor over_whole_sequences(const torch::Tensor& q, const torch::Tensor& k, const torch::Tensor& v,
                                    const PatternCall& call) {
   const int64_t n = q.size(2);
+  if (const auto window = call.pattern.plain_window();
+      window && !call.maps && !call.sinks.defined() && !call.softcap && has_flash_attention(q, k, v))
+    return flash_attention(q, k, v,
+                           {.is_causal = call.mask.is_causal(),
+                            .lengths = call.mask.ends(),
+                            .window = window,
+                            .scale = call.scale,
+                            .dropout = call.dropout});
   const auto visible = call.pattern.visible({.length = n, .lengths = call.mask.ends(), .ids = call.ids});
   if (!call.maps && !call.sinks.defined())
     return banded_attention(q, k, v, visible, call.scale, call.dropout, call.softcap);

@@ -4,6 +4,7 @@
 #include <numbers>
 
 #include <torch/types.h>
+#include <torch/utils.h>
 
 #include "layers/weights/description.h"
 
@@ -98,8 +99,29 @@ RotaryTable RotaryImpl::forward(const PositionRange& range, torch::Device device
   return {{cos.unsqueeze(1), sin.unsqueeze(1), options.layout()}};
 }
 
+const RotaryTable::Factors& RotaryTable::factors_for(torch::ScalarType type) const {
+  if (factors->own.defined() && factors->own.scalar_type() == type) return *factors;
+  const torch::NoGradGuard no_grad;
+  const auto c = cos.to(type), s = sin.to(type);
+  if (layout == RotaryLayout::half) {
+    *factors = {torch::cat({c, c}, -1), torch::cat({-s, s}, -1)};
+  } else {
+    *factors = {torch::stack({c, c}, -1).flatten(-2), torch::stack({-s, s}, -1).flatten(-2)};
+  }
+  return *factors;
+}
+
 torch::Tensor RotaryTable::apply(const torch::Tensor& x) const {
   if (has_cpu_rotary(x, *this)) return cpu_rotary(x, *this);
+  if (!x.is_cpu()) {
+    const auto& [own, other] = factors_for(x.scalar_type());
+    const int64_t turned = own.size(-1), head = x.size(-1);
+    const auto part = turned == head ? x : x.narrow(-1, 0, turned);
+    const auto exchanged = layout == RotaryLayout::half ? part.roll(turned / 2, -1)
+                                                        : part.unflatten(-1, {-1, 2}).flip(-1).flatten(-2);
+    const auto y = torch::addcmul(part * own, exchanged, other);
+    return turned == head ? y : torch::cat({y, x.narrow(-1, turned, head - turned)}, -1);
+  }
   const int64_t pairs = cos.size(-1), width = 2 * pairs, head_dim = x.size(-1);
   const auto c = cos.to(x.dtype()), s = sin.to(x.dtype());
   const auto turned = width == head_dim ? x : x.narrow(-1, 0, width);

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -57,9 +58,20 @@ struct RotaryOptions {
 
 /// The angles for the positions of one call.
 struct RotaryTable : RotaryAngles {
+  /// For a GPU: y = x ⊙ own + x' ⊙ other, where x' has the two elements of each pair exchanged. Shared by the
+  /// layers of a call, because otherwise each of them would make it from cosine and sine.
+  struct Factors {
+    torch::Tensor own, other;  // (…, T, R), in the type of x
+  };
+
   bool defined() const { return cos.defined(); }
   /// x: (B, H, T, Dh) → the same shape, with the first R elements of each vector rotated.
   torch::Tensor apply(const torch::Tensor& x) const;
+
+  std::shared_ptr<Factors> factors = std::make_shared<Factors>();
+
+ private:
+  const Factors& factors_for(torch::ScalarType type) const;
 };
 
 class RotaryImpl : public Cloneable<RotaryImpl> {

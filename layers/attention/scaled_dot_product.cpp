@@ -9,6 +9,7 @@
 #include "layers/kernels/cpu_attention.h"
 #include "layers/kernels/dropout.h"
 #include "layers/kernels/few_queries.h"
+#include "layers/kernels/flash_attention.h"
 #include "layers/kernels/soft_cap.h"
 
 namespace zoo {
@@ -78,10 +79,18 @@ torch::Tensor fused_attention(const torch::Tensor& q, const torch::Tensor& k, co
   if (needs_no_tensor && has_cpu_attention(q, k, v))
     return cpu_attention(
         q, k, v, {all_bands(n_queries, n_keys, options.mask.is_causal()), options.mask.ends()}, scale);
+  if (needs_no_tensor && options.mask.ends().defined() && !options.mask.is_causal() &&
+      has_flash_attention(q, k, v))
+    return flash_attention(q, k, v,
+                           {.lengths = options.mask.ends(), .scale = scale, .dropout = options.dropout});
   // The kernels' causal flag aligns the first query with the first key, which is right only for as many keys
-  // as queries.
+  // as queries. On a GPU it is enough for rows with lengths, too: padding at the end hides nothing from the
+  // tokens before it, and what padding sees does not matter. On the CPU a mask costs less than its attention.
+  const bool hides_only_later_keys = q.is_cpu()
+                                         ? options.mask.is_only_causal()
+                                         : options.mask.is_causal_or_lengths() && options.mask.is_causal();
   const bool causal_flag =
-      options.mask.is_only_causal() && n_queries == n_keys && n_queries > 1 && !options.bias.defined();
+      hides_only_later_keys && n_queries == n_keys && n_queries > 1 && !options.bias.defined();
   const auto visible =
       causal_flag ? torch::Tensor() : options.mask.materialize(n_queries, n_keys, q.device());
   const auto mask = causal_flag ? torch::Tensor() : combined_mask(visible, options.bias, q.scalar_type());

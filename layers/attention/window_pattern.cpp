@@ -132,6 +132,11 @@ std::optional<Reach> WindowPattern::reach() const {
   return Reach{.first = options_.n_global(), .recent = options_.size() * options_.dilation() + 1};
 }
 
+std::optional<int64_t> WindowPattern::plain_window() const {
+  const bool is_plain = options_.dilation() == 1 && options_.n_global() == 0 && options_.global_ids().empty();
+  return is_plain ? std::optional(options_.size()) : std::nullopt;
+}
+
 std::string WindowPattern::description() const {
   std::string text = fmt::format("window(size={}", options_.size());
   if (options_.dilation() > 1) text += fmt::format(", dilation={}", options_.dilation());

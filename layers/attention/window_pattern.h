@@ -37,6 +37,7 @@ class WindowPattern final : public AttentionPattern {
   torch::Tensor sees(const torch::Tensor& queries, const torch::Tensor& keys) const override;
   std::optional<Reach> reach() const override;
   bool sees_all_in_reach() const override { return options_.dilation() == 1; }
+  std::optional<int64_t> plain_window() const override;
   std::string description() const override;
 
   /// The global positions of each row, in order.
