@@ -12,6 +12,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class TrainingOnAGpu : public OnAGpu {
  protected:
@@ -84,6 +85,46 @@ TEST_P(TrainingOnAGpu, ATrainingGoesOnWhereItStopped) {
   expect_close(losses_of(world().path("parts")), whole, 1e-3);
 }
 
+// ---- numbers that are read late
+
+TEST_P(TrainingOnAGpu, ALossThatIsNoNumberIsReportedAtItsStep) {
+  const auto message = [&](torch::Device where, const std::string& name) {
+    // The first step makes weights with which the second loss is no number.
+    const auto experiment = world().experiment(
+        "language_modeling",
+        exact({"training.optimizer.type=sgd", "training.optimizer.lr=1e38", "training.clip_grad_norm=0",
+               "training.schedule.warmup_steps=0", "training.log_every=100", "training.checkpoint_every=1",
+               "training.steps=6"}));
+    return message_of<TrainingError>(
+        [&] { train(experiment, {.run_dir = world().path(name), .device = where}); });
+  };
+  EXPECT_THAT(message(torch::kCPU, "nan"), HasSubstr("step 2, epoch 0, batch"));
+  EXPECT_THAT(message(device(), "nan-device"), HasSubstr("step 2, epoch 0, batch"));
+  EXPECT_TRUE(std::filesystem::exists(world().path("nan-device/checkpoints/step-1")));
+  EXPECT_FALSE(std::filesystem::exists(world().path("nan-device/checkpoints/step-2")))
+      << "its weights are ruined";
+}
+
+// A row of metrics has the mean of its steps, the last one included.
+TEST_P(TrainingOnAGpu, RowsOfMetricsAreThoseOfTheProcessor) {
+  const auto overrides = exact({"training.log_every=3", "training.steps=8", "training.evaluate_every=4"});
+  const auto rows = [&](torch::Device where, const std::string& name) {
+    return timeless_metrics(train(world().experiment("language_modeling", overrides),
+                                  {.run_dir = world().path(name), .device = where})
+                                .run_dir);
+  };
+  const auto wanted = rows(torch::kCPU, "rows"), found = rows(device(), "rows-device");
+  ASSERT_EQ(found.size(), wanted.size());
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    EXPECT_EQ(found[i].at("step"), wanted[i].at("step"));
+    for (const char* const key : {"train_loss", "grad_norm", "lr", "valid_loss"}) {
+      ASSERT_EQ(found[i].contains(key), wanted[i].contains(key)) << key;
+      if (!wanted[i].contains(key)) continue;
+      EXPECT_NEAR(found[i][key].get<double>(), wanted[i][key].get<double>(), 2e-3) << key << ", row " << i;
+    }
+  }
+}
+
 // ---- recorded steps
 
 TEST_P(TrainingOnAGpu, RecordedStepsAreThoseThatAreNot) {
@@ -98,6 +139,33 @@ TEST_P(TrainingOnAGpu, RecordedStepsAreThoseThatAreNot) {
                  train_on(device(), "language_modeling", "plain-" + precision, plain),
                  precision == "fp32" ? 1e-3 : 0.02);
   }
+}
+
+// auto is the default. What cannot be recorded runs as it is, with a line that says why.
+TEST_P(TrainingOnAGpu, StepsAreRecordedWhereThatIsPossible) {
+  if (!has_graphs()) GTEST_SKIP() << "this LibTorch has no graphs here";
+  const auto messages_of = [&](const std::string& task, const std::string& name,
+                               std::vector<std::string> changes) {
+    changes.emplace_back("training.steps=7");
+    const auto plain = [&] {
+      auto overrides = exact(changes);
+      overrides.emplace_back("training.cuda_graphs=false");
+      return train_on(device(), task, name + "-plain", overrides);
+    }();
+    std::string messages;
+    TrainOptions options{.run_dir = world().path(name), .device = device()};
+    options.on_progress = [&](const TrainProgress& progress) { messages += progress.message + "\n"; };
+    train(world().experiment(task, exact(changes)), options);
+    expect_close(losses_of(world().path(name)), plain, 2e-3);
+    return messages;
+  };
+  EXPECT_THAT(messages_of("language_modeling", "auto", {}), Not(HasSubstr("cuda_graphs")));
+  EXPECT_THAT(messages_of("text_to_text", "auto-buckets", {"training.gradient_accumulation=2"}),
+              Not(HasSubstr("cuda_graphs")));
+  EXPECT_THAT(messages_of("language_modeling", "auto-window", {"model.attention={type: strided, stride: 4}"}),
+              HasSubstr("training.cuda_graphs: auto: steps are not recorded (aten::"));
+  EXPECT_THAT(messages_of("object_detection", "auto-detection", {}), Not(HasSubstr("cuda_graphs")))
+      << "not known to repeat";
 }
 
 // The running statistics of batch norm count each step once.
