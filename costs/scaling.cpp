@@ -45,10 +45,10 @@ StackRole first_role(const ModelConfig& config) {
   return shape_of(config) == FamilyShape::decoder ? StackRole::decoder : StackRole::encoder;
 }
 
-/// Whether sequences may have any length: not where a mixer is made for one length, or where nothing is a
-/// sequence.
+/// Whether sequences may have any length: not where a mixer or positions are made for one length, or where
+/// nothing is a sequence.
 bool has_lengths(const ModelConfig& config) {
-  return model_families().at(config.architecture).no_maps.empty() &&
+  return model_families().at(config.architecture).no_maps.empty() && !score_bias_type(config).needs_grid &&
          std::ranges::none_of(config.attention, [](const Selection& mixer) {
            return mixer_types().at(mixer).n_tokens != nullptr;
          });
@@ -272,7 +272,7 @@ class ScalingMeter {
       call->rotary = layer->rotary->forward(call->range, device_);
       call->context.rotary = &call->rotary;
     }
-    if (layer->position_bias) call->context.bias = layer->position_bias->at(call->range, device_);
+    call->context.bias = layer->bias_of(0, call->range, device_);
     return call;
   }
 

@@ -42,6 +42,10 @@ void describe(ConfigVisitor& v, AudioConfig& c) {
   v.field("normalization", c.normalization,
           "whisper: the range of log-mel spectrograms as Whisper has it; recording: each band of a recording "
           "gets the mean 0 and the deviation 1.");
+  v.field(
+      "standardize", c.standardize,
+      "For a model that reads samples (wave_encoder): those of a recording get the mean 0 and the deviation "
+      "1; false: they stay as they are.");
   v.field("augment", c.augment, "Random changes of training recordings.");
 }
 

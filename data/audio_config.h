@@ -57,6 +57,7 @@ struct AudioConfig {
   double max_seconds = 30;      // longer recordings are refused
   RecordingPadding padding = RecordingPadding::batch;
   SpectrogramNormalization normalization = SpectrogramNormalization::whisper;
+  bool standardize = true;  // of a model that reads samples: those of a recording get mean 0 and deviation 1
   AudioAugmentConfig augment;
 
   /// The samples of the longest recording, in the model's rate.

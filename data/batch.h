@@ -44,6 +44,10 @@ inline constexpr const char* kBatchCounts = "batch_counts";
 inline constexpr const char* kSpectrograms = "spectrograms";
 /// (B) int64: the frames of each recording without padding. Without this field all N frames are read.
 inline constexpr const char* kFrames = "frames";
+/// (B, N) float: the samples of recordings, padded with zeros on the right.
+inline constexpr const char* kSamples = "samples";
+/// (B) int64: the samples of each recording without padding. Without this field all N samples are read.
+inline constexpr const char* kSampleCounts = "sample_counts";
 /// (B, L) int64: the token ids of the transcripts of recordings, padded with -1.
 inline constexpr const char* kTranscripts = "transcripts";
 }  // namespace fields

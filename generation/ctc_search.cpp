@@ -13,8 +13,14 @@
 namespace zoo {
 namespace {
 
-CtcHypothesis best_path(const double* log_probs, int64_t n_vectors, int64_t n_classes) {
-  const int64_t blank = n_classes - 1;
+/// The classes of a row of scores.
+struct Classes {
+  int64_t count;
+  int64_t blank;
+};
+
+CtcHypothesis best_path(const double* log_probs, int64_t n_vectors, const Classes& classes) {
+  const auto [n_classes, blank] = classes;
   CtcHypothesis result;
   int64_t last = blank;
   for (int64_t t = 0; t < n_vectors; ++t) {
@@ -70,7 +76,8 @@ struct KeptText {
 
 /// The texts that go on from `kept` with one more vector of log-probabilities.
 std::map<LastStep, Paths> continued(const std::vector<KeptText>& kept, const TextTree& texts,
-                                    const double* row, int64_t blank) {
+                                    const double* row, const Classes& classes) {
+  const auto [n_classes, blank] = classes;
   std::map<LastStep, Paths> next;
   for (const auto& [text, paths] : kept) {
     const double total = paths.total();
@@ -78,7 +85,8 @@ std::map<LastStep, Paths> continued(const std::vector<KeptText>& kept, const Tex
     auto& same = next[step];
     same.with_blank = log_sum(same.with_blank, total + row[blank]);
     if (step.token >= 0) same.with_token = log_sum(same.with_token, paths.with_token + row[step.token]);
-    for (int64_t token = 0; token < blank; ++token) {
+    for (int64_t token = 0; token < n_classes; ++token) {
+      if (token == blank) continue;
       // Without a blank between them, equal neighbours are one token.
       const double before = token == step.token ? paths.with_blank : total;
       if (before == kLogOfZero || row[token] == kLogOfZero) continue;
@@ -89,11 +97,11 @@ std::map<LastStep, Paths> continued(const std::vector<KeptText>& kept, const Tex
   return next;
 }
 
-CtcHypothesis best_text(const double* log_probs, int64_t n_vectors, int64_t n_classes, int64_t beam) {
+CtcHypothesis best_text(const double* log_probs, int64_t n_vectors, const Classes& classes, int64_t beam) {
   TextTree texts;
   std::vector<KeptText> kept = {{.number = TextTree::empty, .paths = {.with_blank = 0}}};
   for (int64_t t = 0; t < n_vectors; ++t) {
-    const auto next = continued(kept, texts, log_probs + t * n_classes, n_classes - 1);
+    const auto next = continued(kept, texts, log_probs + t * classes.count, classes);
     std::vector<std::pair<double, LastStep>> order;
     for (const auto& [step, paths] : next) order.emplace_back(-paths.total(), step);
     const auto n = std::min(order.size(), static_cast<size_t>(beam));
@@ -110,18 +118,19 @@ CtcHypothesis best_text(const double* log_probs, int64_t n_vectors, int64_t n_cl
 }  // namespace
 
 std::vector<CtcHypothesis> ctc_search(const torch::Tensor& log_probs, const torch::Tensor& lengths,
-                                      int64_t beam) {
+                                      int64_t beam, std::optional<int64_t> blank) {
   TORCH_CHECK(log_probs.dim() == 3 && beam >= 1, "ctc_search needs log-probabilities (B, T, C), not ",
               log_probs.sizes(), ", and at least one beam");
   const auto values = log_probs.detach().to(torch::kCPU, torch::kFloat64).contiguous();
   if (values.isnan().any().item<bool>()) fail_not_a_number();
   const auto own = lengths.defined() ? lengths.to(torch::kCPU, torch::kInt64).contiguous() : lengths;
   const int64_t B = values.size(0), T = values.size(1), C = values.size(2);
+  const Classes classes{.count = C, .blank = blank.value_or(C - 1)};
   std::vector<CtcHypothesis> result;
   for (int64_t b = 0; b < B; ++b) {
     const int64_t n = own.defined() ? own.const_data_ptr<int64_t>()[b] : T;
     const double* const row = values.const_data_ptr<double>() + b * T * C;
-    result.push_back(beam == 1 ? best_path(row, n, C) : best_text(row, n, C, beam));
+    result.push_back(beam == 1 ? best_path(row, n, classes) : best_text(row, n, classes, beam));
   }
   return result;
 }

@@ -115,6 +115,16 @@ Refusal refusal_of(const std::vector<KeyDifference>& differences) {
   return {.reason = std::move(reason), .distance = differences.size()};
 }
 
+/// Models with CTC are published with the characters of a Wav2Vec2CTCTokenizer, which joins what is repeated.
+void check_characters(const Tokenizer& tokenizer) {
+  const auto files = tokenizer.exported_files({});
+  if (files.contains("vocab.json") && !files.contains("tokenizer.json") && !files.contains("merges.txt"))
+    return;
+  throw CheckpointError(
+      "has a Wav2Vec2CTCTokenizer: train with data.tokenizer {type: hub, path: DIRECTORY}, where DIRECTORY "
+      "has its vocab.json");
+}
+
 /// How a family describes the model, or why it cannot.
 std::optional<Refusal> describe_in(const ForeignFamily& family, const Task& task, const Json& origin,
                                    ChosenFamily& chosen) {
@@ -147,13 +157,14 @@ std::optional<Refusal> describe_in(const ForeignFamily& family, const Task& task
       }
       if (reads_patches(wanted.model)) set_image(wanted.model, task.purpose().image);
       if (compares_pictures(wanted.model)) set_compared_image(wanted.model, task.purpose().image);
-      if (reads_recordings(wanted.model)) set_mels(wanted.model, n_mels_of(wanted.model, task.purpose()));
+      if (reads_spectrograms(wanted.model)) set_mels(wanted.model, n_mels_of(wanted.model, task.purpose()));
       family.write(experiment, config);
       if (config.value("is_encoder_decoder", false) && task.vocabulary().tokenizer)
         config["decoder_start_token_id"] = decoder_start(task.tokenizer().special());
       if (const auto found = model_differences(wanted, expressed(config), head); !found.empty())
         return refusal_of(found);
     }
+    if (head == HeadKind::ctc && task.vocabulary().tokenizer) check_characters(task.tokenizer());
     write_problem(experiment, expressed(config), config);
   } catch (const CheckpointError& error) {
     return Refusal::of_another_form(error.what());

@@ -28,7 +28,8 @@ const std::vector<ForeignFamily>& foreign_families() {
       m2m_100_foreign(),    albert_foreign(),      electra_foreign(),     mpnet_foreign(),
       modernbert_foreign(), gpt_oss_foreign(),     deepseek_v2_foreign(), deepseek_v3_foreign(),
       deberta_v2_foreign(), nomic_bert_foreign(),  deit_foreign(),        dinov2_foreign(),
-      clip_foreign(),       siglip_foreign()};
+      clip_foreign(),       siglip_foreign(),      wav2vec2_foreign(),    hubert_foreign(),
+      beit_foreign(),       pegasus_foreign()};
   return families;
 }
 

@@ -37,6 +37,7 @@ constexpr std::array kClipDeviation = {0.26862954, 0.26130258, 0.27577711};
 constexpr auto kSquareTypes = std::to_array<ProcessorType>({
     {"ViT", PictureFit::squeeze, 224, std::nullopt, PictureFilter::bilinear, kHalves, kHalves},
     {"DeiT", PictureFit::squeeze, 256, 224, PictureFilter::bicubic, kHalves, kHalves},
+    {"Beit", PictureFit::squeeze, 256, 224, PictureFilter::bicubic, kHalves, kHalves},
     {"CLIP", PictureFit::cut, 224, 224, PictureFilter::bicubic, kClipMean, kClipDeviation},
     {"Siglip", PictureFit::squeeze, 224, std::nullopt, PictureFilter::bicubic, kHalves, kHalves},
     {"Bit", PictureFit::cut, 224, 224, PictureFilter::bicubic, kClipMean, kClipDeviation},
@@ -162,8 +163,9 @@ PixelStatistics read_common(ForeignConfig& from, const ProcessorType& type, Imag
   if (from.flag("do_convert_rgb", false) && images.channels != 3)
     from.fail("do_convert_rgb", fmt::format("the model reads {} channels", images.channels));
   // They are about annotations, devices and other forms of input.
-  from.ignore({"processor_class", "_processor_class", "_valid_processor_keys", "return_tensors",
-               "data_format", "input_data_format", "device", "disable_grouping", "backend"});
+  from.ignore({"do_reduce_labels", "reduce_labels", "processor_class", "_processor_class",
+               "_valid_processor_keys", "return_tensors", "data_format", "input_data_format", "device",
+               "disable_grouping", "backend"});
   return read_statistics(from, type, images.channels);
 }
 

@@ -17,6 +17,7 @@
 #include "io/json_document.h"
 #include "models/families/pairs/dual_encoder.h"
 #include "models/families/recordings.h"
+#include "models/families/wave_encoder.h"
 #include "tasks/task_type.h"
 
 namespace zoo {
@@ -28,6 +29,11 @@ using SmallFiles = std::map<std::string, std::string>;
 constexpr const char* kFile = "preprocessor_config.json";
 /// transformers 5 keeps the parts of a processor together.
 constexpr const char* kProcessorFile = "processor_config.json";
+/// The keys of every processor of recordings that change nothing here, or are about batches.
+void ignore_batch_keys(ForeignConfig& config) {
+  config.ignore({"return_attention_mask", "processor_class", "_processor_class", "return_tensors"});
+}
+
 /// The rate of WhisperFeatureExtractor, whose bands always end at 8 kHz.
 constexpr int64_t kWhisperRate = 16000;
 
@@ -53,7 +59,20 @@ double most_frames_of(const AudioConfig& audio) {
   return audio.max_seconds * static_cast<double>(audio.sample_rate) / static_cast<double>(audio.hop);
 }
 
-void read_recording_settings(ForeignConfig config, const ModelConfig& model, AudioConfig& audio) {
+/// Wav2Vec2FeatureExtractor. What follows a recording changes nothing here, whether transformers gets a mask
+/// (return_attention_mask) or not.
+void read_sample_settings(ForeignConfig config, AudioConfig& audio) {
+  config.require("feature_size", 1);
+  audio.sample_rate = config.integer("sampling_rate", audio.sample_rate);
+  audio.standardize = config.flag("do_normalize", true);
+  config.require("padding_value", 0.0);
+  config.require("padding_side", "right");
+  config.require("feature_extractor_type", "Wav2Vec2FeatureExtractor");
+  ignore_batch_keys(config);
+  config.finish();
+}
+
+void read_spectrogram_settings(ForeignConfig config, const ModelConfig& model, AudioConfig& audio) {
   config.require("feature_size", audio.n_mels);
   config.require("sampling_rate", kWhisperRate);
   audio.n_fft = config.integer("n_fft", audio.n_fft);
@@ -69,9 +88,9 @@ void read_recording_settings(ForeignConfig config, const ModelConfig& model, Aud
   config.require("padding_side", "right");
   config.require("dither", 0.0);
   config.require("feature_extractor_type", "WhisperFeatureExtractor");
-  // They follow from the others, or are about batches: transformers computes the filters again, too.
-  config.ignore({"n_samples", "nb_max_frames", "mel_filters", "return_attention_mask", "processor_class",
-                 "_processor_class", "do_normalize", "return_tensors"});
+  // They follow from the others: transformers computes the filters again, too.
+  config.ignore({"n_samples", "nb_max_frames", "mel_filters", "do_normalize"});
+  ignore_batch_keys(config);
   config.finish();
 }
 
@@ -95,7 +114,10 @@ std::optional<PixelStatistics> read_preprocessor(const fs::path& dir, const Smal
   if (reads_recordings(to.model)) {
     if (auto config = read_processor(dir, files, "feature_extractor")) {
       const auto place = config->place();
-      read_recording_settings(*std::move(config), to.model, to.data.audio);
+      if (reads_spectrograms(to.model))
+        read_spectrogram_settings(*std::move(config), to.model, to.data.audio);
+      else
+        read_sample_settings(*std::move(config), to.data.audio);
       to = checked_experiment(to, place);
     }
     return std::nullopt;
@@ -141,6 +163,18 @@ std::optional<std::string> preprocessor_of(const Experiment& experiment,
   if (pixels) return json_text(picture_processor_of(experiment, *pixels), 2) + "\n";
   if (!reads_recordings(experiment.model)) return std::nullopt;
   const auto& audio = experiment.data.audio;
+  if (!reads_spectrograms(experiment.model)) {
+    // With a norm over the moments of a recording, transformers' models are trained without masks.
+    const auto norm = experiment.model.architecture.as<WaveEncoderConfig>().conv_norm;
+    const nlohmann::ordered_json config = {{"feature_extractor_type", "Wav2Vec2FeatureExtractor"},
+                                           {"feature_size", 1},
+                                           {"sampling_rate", audio.sample_rate},
+                                           {"do_normalize", audio.standardize},
+                                           {"padding_side", "right"},
+                                           {"padding_value", 0.0},
+                                           {"return_attention_mask", norm == WaveNorm::each}};
+    return json_text(config, 2) + "\n";
+  }
   const auto refuse = [](std::string_view key, std::string_view wanted) {
     throw ConfigError(
         fmt::format("transformers makes other spectrograms: data.audio.{} is not {}", key, wanted));

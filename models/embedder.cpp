@@ -29,8 +29,11 @@ LinearOptions embedding_map_options(const ModelConfig& config) {
 
 TokenEmbedderImpl::TokenEmbedderImpl(const ModelConfig& config, const TokenEmbedding& token)
     : config_(config), token_(token.ptr()) {
-  if (const auto& type = position_types().at(config.position); type.make_added)
-    position_embedding = register_module("position_embedding", type.make_added(config));
+  const auto& positions = position_types().at(config.position);
+  if (positions.make_added)
+    position_embedding = register_module("position_embedding", positions.make_added(config));
+  if (const auto make = found_positions_of(config))
+    found_positions = register_module("found_positions", make());
   if (config.n_segments > 0) {
     segment_embedding =
         register_module("segment_embedding", make_table(config.n_segments, config.table_width()));
@@ -80,6 +83,7 @@ torch::Tensor TokenEmbedderImpl::forward(const TokenInput& input) {
   }
   if (position_embedding)
     x = x + position_embedding->forward(input.range, input.ids.device()).to(x.scalar_type());
+  if (found_positions) x = with_found_positions(*found_positions, x, input.lengths);
   if (embedding_norm) x = embedding_norm(x);
   x = dropout(x, is_training() ? config_.dropout : 0.0);
   return embedding_map ? embedding_map(x) : x;
@@ -101,8 +105,10 @@ void count_token_table(CostAccount& account, const std::string& name, const Mode
 
 void count_token_embedder(CostAccount& account, const std::string& name, const ModelConfig& config,
                           double n_tokens) {
-  if (const auto& type = position_types().at(config.position); type.make_added && type.count)
-    type.count(account, account.path(name, "position_embedding"), config);
+  const auto& positions = position_types().at(config.position);
+  if (positions.make_added && positions.count)
+    positions.count(account, account.path(name, "position_embedding"), config);
+  count_found_positions(account, account.path(name, "found_positions"), config, n_tokens);
   if (config.n_segments > 0)
     count_table(account, account.path(name, "segment_embedding"), config.n_segments, config.table_width());
   if (config.embedding_norm) {

@@ -10,6 +10,7 @@
 #include "layers/attention/activation_observer.h"
 #include "layers/attention/added_positions.h"
 #include "layers/attention/positions.h"
+#include "layers/found_positions.h"
 #include "layers/weights/embedding.h"
 #include "layers/weights/linear.h"
 #include "layers/weights/norm.h"
@@ -72,7 +73,8 @@ class TokenEmbedderImpl : public Cloneable<TokenEmbedderImpl, EmbedderImpl>, pub
   auto arguments() const { return std::tie(config_, token_); }
   void pretty_print(std::ostream& stream) const override;
 
-  std::shared_ptr<AddedPositionsImpl> position_embedding;  // null: the vectors have no positions
+  std::shared_ptr<AddedPositionsImpl> position_embedding;  // null: there are no such positions
+  std::shared_ptr<FoundPositionsImpl> found_positions;     // null: there are no such positions
   torch::nn::Embedding segment_embedding{nullptr};         // (n_segments, E)
   Norm embedding_norm{nullptr};
   Linear embedding_map{nullptr};  // E → D, if tables have a width of their own

@@ -34,6 +34,7 @@ struct PatchGrid {
 
 class GenerativeModel;
 class DetectingModel;
+class AligningModel;
 
 /// A model that can be trained: batch → features → scores. It has two steps, so that a loss can project the
 /// features in chunks and never hold all logits.
@@ -57,6 +58,8 @@ class Model : public Module {
   virtual GenerativeModel* generative() { return nullptr; }
   /// This model's interface for finding objects, or null if it finds none.
   virtual DetectingModel* detecting() { return nullptr; }
+  /// What a model with HeadKind::ctc says of its scores; null for other models.
+  virtual const AligningModel* aligning() const { return nullptr; }
 
   /// Whether the output of a row now depends on the other rows of the batch, as with batch norm in training.
   /// If so, a batch must go through the model as a whole.
@@ -153,6 +156,16 @@ class DetectingModel {
   virtual int64_t n_queries() const = 0;
 };
 
+/// A model that scores the tokens of each moment of a recording.
+class AligningModel {
+ public:
+  virtual ~AligningModel() = default;
+  /// (B) int64: the vectors of each recording of a batch without those of padding; undefined: all of them.
+  virtual torch::Tensor n_moments(const Batch& batch) const = 0;
+  /// The class that stands for "no token".
+  virtual int64_t blank() const = 0;
+};
+
 /// The head of a model.
 enum class HeadKind {
   language_modeling,         // scores of the next token
@@ -161,7 +174,7 @@ enum class HeadKind {
   token_classification,      // scores of classes, for each token
   regression,                // numbers, once per row
   detection,                 // scores of classes and a box, for each object query
-  ctc,                       // scores of the tokens and, last, of the blank, for each vector of a recording
+  ctc,                       // scores of the tokens and of the blank, for each vector of a recording
   none,                      // no scores: logits() are the features, once per row with an encoder
 };
 constexpr auto config_names(HeadKind) {
@@ -185,12 +198,18 @@ struct ModelPurpose {
   HeadKind head = HeadKind::language_modeling;
   PromptUse prompt = PromptUse::continued;
   int64_t vocab_size = 0;    // of the tokenizer
-  int64_t n_classes = 0;     // classes, without "no object"; regression: outputs; ctc: vocab_size + 1
+  int64_t n_classes = 0;     // classes, without "no object"; regression: outputs; ctc: with the blank
   int64_t start_token = -1;  // encoder_decoder: first input of the decoder
   int64_t pad_token = 0;     // dual_encoder: that fills texts, if their padding is read
   ImageShape image = {};     // of tasks on images
   int64_t n_mels = 0;        // bands of a spectrogram, of tasks on recordings
+  std::optional<int64_t> ctc_blank = {};  // ctc: the class of the blank; default: the last one
 };
+
+/// The class of the blank, of HeadKind::ctc.
+constexpr int64_t blank_of(const ModelPurpose& purpose) {
+  return purpose.ctc_blank.value_or(purpose.n_classes - 1);
+}
 
 /// Throws the CheckpointError for a model whose logits are NaN.
 [[noreturn]] void fail_not_a_number();

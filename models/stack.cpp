@@ -131,6 +131,10 @@ ExpertsOptions experts_options(const ModelConfig& config, const ExpertsConfig& e
   return options;
 }
 
+bool has_final_norm(const ModelConfig& config) {
+  return config.final_norm && wants_final_norm(config.norm_placement);
+}
+
 int64_t n_layers_of(const ModelConfig& config, StackRole role) {
   return role == StackRole::decoder_with_memory ? config.decoder_layers() : config.n_layers;
 }
@@ -178,7 +182,14 @@ StackImpl::StackImpl(const ModelConfig& config, StackRole role)
     local_rotary = register_module("local_rotary", Rotary(local_rotary_options(config)));
   if (const auto& type = score_bias_type(config); type.make_bias) {
     const auto direction = role == StackRole::encoder ? Direction::bidirectional : Direction::causal;
-    position_bias = register_module("position_bias", type.make_bias(config, direction));
+    if (config.score_bias_by_layer) {
+      torch::nn::ModuleList biases;
+      for (int64_t i = 0; i < n_layers_of(config, role); ++i)
+        biases->push_back(position_biases.emplace_back(type.make_bias(config, direction)));
+      register_module("position_biases", biases);
+    } else {
+      position_bias = register_module("position_bias", type.make_bias(config, direction));
+    }
   }
   torch::nn::ModuleList list;
   const int64_t n_layers = n_layers_of(config, role);
@@ -190,7 +201,7 @@ StackImpl::StackImpl(const ModelConfig& config, StackRole role)
   }
   register_module("layers", list);
   for (const auto& [name, module] : shared_->all()) register_module(name, module);
-  if (wants_final_norm(config.norm_placement)) {
+  if (has_final_norm(config)) {
     final_norm = register_module("final_norm", Norm(norm_options(config, config.d_model)));
   }
 }
@@ -223,6 +234,11 @@ void StackImpl::begin(DecodingState& state, const torch::Tensor& memory, std::ve
 /// Whether a layer has the angles of windows.
 bool StackImpl::is_local(int64_t layer) const {
   return local_rotary && mixer_types().at(config_.attention_of(layer)).is_local;
+}
+
+torch::Tensor StackImpl::bias_of(size_t layer, const PositionRange& range, torch::Device device) const {
+  if (!position_biases.empty()) return position_biases[layer]->at(range, device);
+  return position_bias ? position_bias->at(range, device) : torch::Tensor();
 }
 
 void StackImpl::observe(ActivationObserver* observer, StackSide side) {
@@ -259,7 +275,7 @@ torch::Tensor StackImpl::forward(const StackInput& input) {
   context.self = {.mask = mask.shared(),
                   .range = &range,
                   .rotary = &table,
-                  .bias = position_bias ? position_bias->at(range, device) : torch::Tensor(),
+                  .bias = position_bias ? bias_of(0, range, device) : torch::Tensor(),
                   .query_positions = input.layer_positions,
                   .ids = input.ids,
                   .maps = input.self_maps};
@@ -280,6 +296,7 @@ torch::Tensor StackImpl::forward(const StackInput& input) {
     context.self.rotary = !config_.rotary.is_turned(number) ? nullptr
                           : is_local(number)                ? &local_table
                                                             : &table;
+    if (!position_biases.empty()) context.self.bias = bias_of(i, range, device);
     if (input.state) {
       context.self.state = input.state->layers()[i].get();
       context.cross.remembered = input.state->memory(i);
@@ -322,7 +339,11 @@ void store_cache(torch::nn::Module& model, CacheFormat format) {
 void count_stack(CostAccount& account, const std::string& name, const ModelConfig& config, StackRole role,
                  const AttentionShape& shape) {
   if (const auto& type = score_bias_type(config); type.make_bias && type.count)
-    type.count(account, account.path(name, "position_bias"), config);
+    for (int64_t i = 0; i < (config.score_bias_by_layer ? n_layers_of(config, role) : 1); ++i)
+      type.count(account,
+                 config.score_bias_by_layer ? account.path(name, "position_biases", i)
+                                            : account.path(name, "position_bias"),
+                 config);
   for (int64_t i = 0; i < n_layers_of(config, role); ++i) {
     const auto layer = account.path(name, "layers", i);
     const MixerPlace place{.model = config, .role = role, .layer = i};
@@ -332,7 +353,7 @@ void count_stack(CostAccount& account, const std::string& name, const ModelConfi
                {.batch_size = shape.batch_size, .n_queries = shape.n_queries, .n_keys = shape.n_queries});
     count_transformer_layer(account, layer, layer_options(config, role, i), shape);
   }
-  if (wants_final_norm(config.norm_placement))
+  if (has_final_norm(config))
     count_norms(account, account.path(name, "final_norm"), norm_options(config, config.d_model), 1,
                 static_cast<double>(shape.batch_size * shape.n_queries));
 }

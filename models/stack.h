@@ -64,13 +64,16 @@ class StackImpl : public Cloneable<StackImpl> {
   void observe(ActivationObserver* observer, StackSide side);
   bool is_observed() const { return observer_ != nullptr; }
   StackRole role() const { return role_; }
+  /// What is added to the scores of a layer, as ScoreBiasImpl::at(); undefined: nothing.
+  torch::Tensor bias_of(size_t layer, const PositionRange& range, torch::Device device) const;
   auto arguments() const { return std::tie(config_, role_); }
   void pretty_print(std::ostream& stream) const override;
 
   std::vector<TransformerLayer> layers;
   Rotary rotary{nullptr};
   Rotary local_rotary{nullptr};                  // of the layers with a window, if they have another base
-  std::shared_ptr<ScoreBiasImpl> position_bias;  // null: scores depend on no distance
+  std::shared_ptr<ScoreBiasImpl> position_bias;  // null: scores depend on no distance, or differ by layer
+  std::vector<std::shared_ptr<ScoreBiasImpl>> position_biases;  // of each layer, if they differ
   Norm final_norm{nullptr};
 
  protected:

@@ -27,7 +27,7 @@ BEGIN, END = "<!-- catalogue: begin, made by scripts/make_catalogue.py --write -
 LENGTH = 512  # of the sequences that FLOPs are counted for: the shortest context of the models
 IMAGES = ("vit", "resnet", "detr")
 FAMILIES = {"decoder": "Decoders", "encoder": "Encoders", "encoder_decoder": "Encoder-decoders", **dict.fromkeys(IMAGES, "Images"),
-            "dual_encoder": "Pictures and texts", "whisper": "Recordings"}
+            "dual_encoder": "Pictures and texts", "whisper": "Recordings", "wave_encoder": "Recordings"}
 UNITS = {"Images": "a picture", "Pictures and texts": "a pair"}
 ABOUT = f"""FLOPs are those of a forward pass: matrix products, where a multiply-add counts as two. For texts they are for one token
 in a sequence of {LENGTH} tokens; with two sides, the source and the target have {LENGTH} tokens each, and a token of either
@@ -145,8 +145,9 @@ def tables(costs):
         unit = UNITS.get(heading, "a token")
         head = ["configuration", "model", "source", "parameters", f"FLOPs, {unit}", "weights, fp32 / bf16"]
         rows = [row(path, costs[path]) for path in paths]
-        if rows and len(rows[0]) > len(head):
+        if any(len(cells) > len(head) for cells in rows):
             head.append("keys and values, fp32 / bf16")
+            rows = [[*cells, "–"][: len(head)] for cells in rows]
         lines = [head, ["---", "---", "---"] + ["---:"] * (len(head) - 3), *rows]
         text += ["", f"### {heading}", "", *(f"| {' | '.join(cells)} |" for cells in lines)]
     return "\n".join(text)

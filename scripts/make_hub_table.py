@@ -40,6 +40,7 @@ COMPARED = {
     "logits": "logits", "hidden": "hidden states", "maps": "attention maps", "left_logits": "padding on the left",
     "cache": "token by token with a cache", "greedy": "greedy search", "beams": "beam search", "boxes": "boxes",
     "loss": "loss", "upstream": "gradients", "loss_of_targets": "loss and all gradients", "contacts": "contacts",
+    "ctc_loss": "loss of CTC and all gradients, texts",
 }
 # Classes that another test than that of all families compares: tests/parity/folding_parity_test.cpp.
 COMPARED_ELSEWHERE = {"EsmForProteinFolding"}

@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "layers/kernels/first_derivative.h"
 #include "layers/kernels/log_sum.h"
-#include "models/embedders/audio_embedder.h"
+#include "models/model.h"
 
 namespace zoo {
 namespace {
@@ -24,9 +24,9 @@ using Tensors = torch::autograd::variable_list;
 class Lattice {
  public:
   /// log_probs: (T, C), row by row; `transcript` has no padding.
-  Lattice(const double* log_probs, int64_t n_vectors, int64_t n_classes, std::vector<int64_t> transcript)
+  Lattice(const double* log_probs, int64_t n_vectors, int64_t n_classes,
+          const std::vector<int64_t>& transcript, int64_t blank)
       : log_probs_(log_probs), n_vectors_(n_vectors), n_classes_(n_classes) {
-    const int64_t blank = n_classes - 1;
     symbols_.push_back(blank);
     for (const int64_t token : transcript) symbols_.insert(symbols_.end(), {token, blank});
   }
@@ -109,10 +109,12 @@ class Lattice {
 };
 
 /// The tokens of a row, without its padding.
-std::vector<int64_t> tokens_of(const int64_t* row, int64_t length, int64_t vocab_size) {
+std::vector<int64_t> tokens_of(const int64_t* row, int64_t length, int64_t n_classes, int64_t blank) {
   std::vector<int64_t> tokens(row, std::find(row, row + length, -1));
-  TORCH_CHECK(std::ranges::all_of(tokens, [&](int64_t id) { return id >= 0 && id < vocab_size; }),
-              "ctc_loss_sum: every token of a transcript must be in 0 … ", vocab_size - 1);
+  const auto is_token = [&](int64_t id) { return id >= 0 && id < n_classes && id != blank; };
+  TORCH_CHECK(std::ranges::all_of(tokens, is_token),
+              "ctc_loss_sum: every token of a transcript must be in 0 … ", n_classes - 1,
+              " and not the blank, ", blank);
   return tokens;
 }
 
@@ -120,7 +122,7 @@ struct CtcLoss : torch::autograd::Function<CtcLoss> {
   /// Everything is on the CPU but the logits; `transcripts` and `lengths` are contiguous.
   static torch::Tensor forward(AutogradContext* context, const torch::Tensor& logits,
                                const torch::Tensor& lengths, const torch::Tensor& transcripts, double weight,
-                               bool wants_gradient) {
+                               int64_t blank, bool wants_gradient) {
     const auto log_probs = logits.detach().to(torch::kCPU, torch::kFloat64).log_softmax(-1).contiguous();
     const int64_t B = logits.size(0), T = logits.size(1), C = logits.size(2), L = transcripts.size(1);
     auto gradient = wants_gradient ? torch::zeros({B, T, C}, torch::kFloat) : torch::Tensor();
@@ -129,7 +131,7 @@ struct CtcLoss : torch::autograd::Function<CtcLoss> {
       const int64_t n = lengths.const_data_ptr<int64_t>()[b];
       TORCH_CHECK(n >= 0 && n <= T, "ctc_loss_sum: a row cannot have ", n, " of ", T, " vectors");
       Lattice lattice(log_probs.const_data_ptr<double>() + b * T * C, n, C,
-                      tokens_of(transcripts.const_data_ptr<int64_t>() + b * L, L, C - 1));
+                      tokens_of(transcripts.const_data_ptr<int64_t>() + b * L, L, C, blank), blank);
       const double loss = lattice.loss();
       if (std::isinf(loss)) continue;
       total += weight * loss;
@@ -143,7 +145,7 @@ struct CtcLoss : torch::autograd::Function<CtcLoss> {
   }
   static Tensors backward(AutogradContext* context, const Tensors& gradients) {
     only_first_derivative("CTC");
-    return {context->saved_data["gradient"].toTensor() * gradients[0], {}, {}, {}, {}};
+    return {context->saved_data["gradient"].toTensor() * gradients[0], {}, {}, {}, {}, {}};
   }
 };
 
@@ -154,13 +156,14 @@ torch::Tensor on_cpu(const torch::Tensor& tensor) {
 }  // namespace
 
 torch::Tensor ctc_loss_sum(const torch::Tensor& logits, const torch::Tensor& lengths,
-                           const torch::Tensor& transcripts, double weight) {
+                           const torch::Tensor& transcripts, double weight, std::optional<int64_t> blank) {
   TORCH_CHECK(logits.dim() == 3 && transcripts.dim() == 2 && transcripts.size(0) == logits.size(0),
               "ctc_loss_sum needs logits (B, T, C) and transcripts (B, L), not ", logits.sizes(), " and ",
               transcripts.sizes());
   const bool wants_gradient = logits.requires_grad() && torch::GradMode::is_enabled();
   const auto own = lengths.defined() ? lengths : torch::full({logits.size(0)}, logits.size(1), torch::kInt64);
-  return CtcLoss::apply(logits, on_cpu(own), on_cpu(transcripts), weight, wants_gradient);
+  return CtcLoss::apply(logits, on_cpu(own), on_cpu(transcripts), weight, blank.value_or(logits.size(2) - 1),
+                        wants_gradient);
 }
 
 int64_t CtcObjective::n_targets(const Batch& batch) const {
@@ -169,21 +172,22 @@ int64_t CtcObjective::n_targets(const Batch& batch) const {
 }
 
 torch::Tensor CtcObjective::loss(Model& model, const Batch& part) const {
-  if (!part.fields.contains(fields::kTranscripts) || !part.fields.contains(fields::kSpectrograms)) {
+  const auto* const aligning = model.aligning();
+  if (!part.fields.contains(fields::kTranscripts) || !aligning) {
     throw ConfigError(
         "training.objective: ctc is for recordings and a model with a score for each of their vectors: set "
-        "task: speech_recognition and model.architecture: speech_encoder");
+        "task: speech_recognition and model.architecture: speech_encoder or wave_encoder");
   }
   const auto& transcripts = part.field(fields::kTranscripts);
-  const int64_t vocab_size = model.n_outputs() - 1;
-  if (const auto highest = transcripts.max().item<int64_t>(); highest >= vocab_size) {
-    throw DataError(fmt::format("the model cannot predict the token {}: it has {} tokens and the blank",
-                                highest, vocab_size));
+  const int64_t n_classes = model.n_outputs(), blank = aligning->blank();
+  const auto highest = transcripts.max().item<int64_t>();
+  const bool has_blank = (transcripts == blank).any().item<bool>();
+  if (highest >= n_classes || has_blank) {
+    throw DataError(fmt::format("the model cannot predict the token {}: it has {} tokens and the blank, {}",
+                                has_blank ? blank : highest, n_classes - 1, blank));
   }
-  const auto& spectrograms = part.field(fields::kSpectrograms);
-  const auto logits = model.logits(model.features(part))
-                          .view({part.n_rows(), n_audio_vectors(spectrograms.size(2)), model.n_outputs()});
-  return ctc_loss_sum(logits, audio_lengths(part), transcripts);
+  const auto logits = model.logits(model.features(part)).view({part.n_rows(), -1, n_classes});
+  return ctc_loss_sum(logits, aligning->n_moments(part), transcripts, 1.0, blank);
 }
 
 ObjectiveType ctc_objective() {

@@ -3,6 +3,7 @@
 // all ways to spread its tokens, in their order, over the vectors of a recording, with blanks between them.
 
 #include <cstdint>
+#include <optional>
 
 #include <torch/types.h>
 
@@ -13,17 +14,19 @@ namespace zoo {
 /// weight · Σ over rows of -log p(transcript | row), in nats: a float scalar. p is summed over all paths by
 /// the forward-backward algorithm in double precision; the gradient of the logits is made in the same pass.
 /// Equal to torch.nn.functional.ctc_loss(log_softmax(logits), reduction="sum", zero_infinity=True) with the
-/// blank C-1.
-///   logits       (B, T, C) float: V = C-1 tokens and, last, the blank
+/// same blank.
+///   logits       (B, T, C) float: V = C-1 tokens and the blank
 ///   lengths      (B) int64: the vectors of each row that are not padding; undefined = all T
 ///   transcripts  (B, L) int64, as kTranscripts
 /// A transcript that is too long for its row, which needs a vector for each token and one more between equal
-/// neighbours, adds nothing to the loss and has no gradient. Throws c10::Error for an id outside 0 … V-1.
+/// neighbours, adds nothing to the loss and has no gradient. `blank`: its class; by default the last one.
+/// Throws c10::Error for an id that is no token.
 torch::Tensor ctc_loss_sum(const torch::Tensor& logits, const torch::Tensor& lengths,
-                           const torch::Tensor& transcripts, double weight = 1.0);
+                           const torch::Tensor& transcripts, double weight = 1.0,
+                           std::optional<int64_t> blank = std::nullopt);
 
 /// The objective of models with HeadKind::ctc: ctc_loss_sum() of the field "transcripts" under the logits of
-/// all vectors of the field "spectrograms". Its targets are the tokens of the transcripts, so that the loss
+/// all vectors of a recording. Its targets are the tokens of the transcripts, so that the loss
 /// of a step is Σ -log p divided by the number of tokens.
 class CtcObjective final : public Objective {
  public:

@@ -30,7 +30,7 @@ TaskType image_classification();
 TaskType image_text_similarity();
 /// Detection of objects in pictures with a detr.
 TaskType object_detection();
-/// What is said in recordings, with a speech_encoder or whisper.
+/// What is said in recordings, with a speech_encoder, wave_encoder or whisper.
 TaskType speech_recognition();
 /// Structures of proteins from their sequences, with a fold_flow, fold_pairs or esmfold.
 TaskType structure_prediction();

@@ -145,13 +145,18 @@ TensorRules bart_rules(const Experiment& experiment) {
   rules.module("token_embedding", "model.shared");
   for (const std::string side : {"encoder", "decoder"}) {
     add_bart_layers(side, rules);
-    rules.module(side + "_embedder.position_embedding", "model." + side + ".embed_positions");
+    if (!model.stored_sinusoids)
+      rules.module(side + "_embedder.position_embedding", "model." + side + ".embed_positions");
     rules.module(side + "_embedder.embedding_norm", "model." + side + ".layernorm_embedding");
     rules.module(side + ".final_norm", "model." + side + ".layer_norm");
     rules.copy("model." + side + ".embed_tokens.weight", "model.shared.weight");
     if (model.position == Position::sinusoidal) {
       const std::string name = "model." + side + ".embed_positions.weight";
       const auto values = [model] { return sinusoidal_table(model); };
+      if (model.stored_sinusoids) {
+        rules.tensor(side + "_embedder.position_embedding.table", name).absent(name, values);
+        continue;
+      }
       rules.computed(model.position_offset > 0 ? name + "s" : name, values);
     }
   }

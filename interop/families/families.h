@@ -65,6 +65,10 @@ ForeignFamily deepseek_v2_foreign();
 ForeignFamily deepseek_v3_foreign();
 ForeignFamily deberta_v2_foreign();
 ForeignFamily nomic_bert_foreign();
+ForeignFamily wav2vec2_foreign();
+ForeignFamily hubert_foreign();
+ForeignFamily beit_foreign();
+ForeignFamily pegasus_foreign();
 
 // ---- What families share with those that were made from them
 

@@ -1,5 +1,5 @@
-// Encoder-decoders like BART with norms before the sub-layers: mBART (Liu et al. 2020), and M2M100
-// (Fan et al. 2021) with NLLB (NLLB Team 2022).
+// Encoder-decoders like BART with norms before the sub-layers: mBART (Liu et al. 2020), M2M100 (Fan et al.
+// 2021) with NLLB (NLLB Team 2022), and Pegasus (Zhang et al. 2020).
 
 #include <string>
 
@@ -46,7 +46,28 @@ void read_m2m_100(ForeignConfig& from, Experiment& to) {
   from.require("static_position_embeddings", true);
 }
 
+/// Its table of sinusoids is in its files, in their type. Programs may have trained it: transformers does
+/// once it has opened a file.
+void read_pegasus(ForeignConfig& from, Experiment& to) {
+  read_bart_like(from, {.norms = NormPlacement::pre}, to);
+  auto& model = to.model;
+  model.position = Position::sinusoidal;
+  model.sinusoid_layout = SinusoidLayout::half;
+  model.stored_sinusoids = true;
+  from.require("normalize_embedding", false);
+  from.require("static_position_embeddings", true);
+}
+
 }  // namespace
+
+ForeignFamily pegasus_foreign() {
+  return {.model_type = "pegasus",
+          .doc = "Pegasus (Zhang et al. 2020): summaries",
+          .classes = {{"PegasusForConditionalGeneration", "text_to_text"}, {"PegasusModel", "text_to_text"}},
+          .read = read_pegasus,
+          .write = write_bart,
+          .rules = bart_rules};
+}
 
 ForeignFamily mbart_foreign() {
   return {.model_type = "mbart",

@@ -4,19 +4,44 @@
 #include <torch/types.h>
 
 #include "base/error.h"
+#include "layers/weights/construction.h"
 #include "layers/weights/description.h"
 #include "layers/weights/embedding.h"
 
 namespace zoo {
 
+namespace {
+
+/// Rows of a table of `n` positions, of which `offset` are before position 0.
+torch::Tensor rows_of_table(const torch::Tensor& table, int64_t n, int64_t offset, const PositionRange& range,
+                            torch::Device device) {
+  if (range.n_keys() > n) {
+    throw DataError(fmt::format("a sequence of {} tokens is longer than model.max_positions, {}: shorten it",
+                                range.n_keys(), n));
+  }
+  if (!range.differs_by_row()) return table.narrow(0, offset + range.first(), range.count());
+  return torch::embedding(table, range.ids(device) + offset);
+}
+
+torch::Tensor sinusoids(const SinusoidalPositionsOptions& options, const torch::Tensor& positions) {
+  return sinusoidal_positions(positions + options.offset(), options.d_model(), 10000, options.layout());
+}
+
+}  // namespace
+
 SinusoidalPositionsImpl::SinusoidalPositionsImpl(const SinusoidalPositionsOptions& options_)
-    : options(options_), sinusoids_([options_](const torch::Tensor& positions) {
-        const auto rows = positions + options_.offset();
-        return sinusoidal_positions(rows, options_.d_model(), 10000, options_.layout());
-      }) {}
+    : options(options_),
+      sinusoids_([options_](const torch::Tensor& positions) { return sinusoids(options_, positions); }) {
+  if (!options.stored()) return;
+  table = register_buffer("table",
+                          drawn_tensor({*options.stored(), options.d_model()}, [&](torch::Tensor& values) {
+                            values.copy_(sinusoids(options, torch::arange(*options.stored())));
+                          }));
+}
 
 torch::Tensor SinusoidalPositionsImpl::forward(const PositionRange& range, torch::Device device) {
-  return sinusoids_.rows(range, device);
+  return options.stored() ? rows_of_table(table, *options.stored(), 0, range, device)
+                          : sinusoids_.rows(range, device);
 }
 
 void SinusoidalPositionsImpl::pretty_print(std::ostream& stream) const {
@@ -30,12 +55,7 @@ LearnedPositionsImpl::LearnedPositionsImpl(const LearnedPositionsOptions& option
 }
 
 torch::Tensor LearnedPositionsImpl::forward(const PositionRange& range, torch::Device device) {
-  if (range.n_keys() > options.max_positions()) {
-    throw DataError(fmt::format("a sequence of {} tokens is longer than model.max_positions, {}: shorten it",
-                                range.n_keys(), options.max_positions()));
-  }
-  if (!range.differs_by_row()) return weight.narrow(0, options.offset() + range.first(), range.count());
-  return torch::embedding(weight, range.ids(device) + options.offset());
+  return rows_of_table(weight, options.max_positions(), options.offset(), range, device);
 }
 
 void LearnedPositionsImpl::visit_tables(const WeightVisitor& visit) const {

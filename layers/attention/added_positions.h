@@ -1,6 +1,8 @@
 #pragma once
 // Positions as vectors that are added to those of tokens.
 
+#include <optional>
+
 #include <torch/nn/pimpl.h>
 #include <torch/types.h>
 
@@ -26,16 +28,21 @@ struct SinusoidalPositionsOptions {
   TORCH_ARG(SinusoidLayout, layout) = SinusoidLayout::interleaved;
   /// Position 0 has the vector of this number.
   TORCH_ARG(int64_t, offset) = 0;
+  /// So many positions have their vectors in a buffer, which a checkpoint has and no training changes
+  /// (Pegasus); absent: they are computed, for any position.
+  TORCH_ARG(std::optional<int64_t>, stored) = std::nullopt;
 };
 
 /// sinusoidal_positions() with base 10000; it has no parameters.
 class SinusoidalPositionsImpl : public Cloneable<SinusoidalPositionsImpl, AddedPositionsImpl> {
  public:
   explicit SinusoidalPositionsImpl(const SinusoidalPositionsOptions& options);
+  /// Throws DataError for positions beyond those that are stored.
   torch::Tensor forward(const PositionRange& range, torch::Device device) override;
   void pretty_print(std::ostream& stream) const override;
 
   SinusoidalPositionsOptions options;
+  torch::Tensor table;  // (stored, D); undefined if they are computed
 
  private:
   PositionTable sinusoids_;  // (positions so far, D)

@@ -4,9 +4,11 @@
 #include <cmath>
 #include <vector>
 
+#include <fmt/format.h>
 #include <torch/nn/modules/embedding.h>
 #include <torch/types.h>
 
+#include "base/error.h"
 #include "layers/weights/description.h"
 #include "layers/weights/embedding.h"
 
@@ -107,6 +109,50 @@ void T5BiasImpl::pretty_print(std::ostream& stream) const {
 
 void T5BiasImpl::visit_weights(const WeightVisitor& visit) const {
   visit({buckets->weight, 0, options.n_buckets(), WeightUse::table});
+}
+
+torch::Tensor grid_distances(const GridShape& grid) {
+  const int64_t T = grid.length(), n = grid.n_distances(), width = 2 * grid.columns - 1;
+  auto result = torch::empty({T, T}, torch::kInt64);
+  int64_t* to = result.mutable_data_ptr<int64_t>();
+  for (int64_t query = -grid.n_before; query < grid.rows * grid.columns; ++query) {
+    for (int64_t key = -grid.n_before; key < grid.rows * grid.columns; ++key) {
+      if (query < 0 || key < 0) {
+        *to++ = query >= 0 ? n - 2 : key >= 0 ? n - 3 : n - 1;
+        continue;
+      }
+      const int64_t down = query / grid.columns - key / grid.columns + grid.rows - 1;
+      const int64_t right = query % grid.columns - key % grid.columns + grid.columns - 1;
+      *to++ = down * width + right;
+    }
+  }
+  return result;
+}
+
+GridBiasImpl::GridBiasImpl(const GridBiasOptions& options_)
+    : options(options_), distances_(grid_distances(options.grid())) {
+  numbers = register_module("numbers", make_table(options.grid().n_distances(), options.n_heads()));
+}
+
+torch::Tensor GridBiasImpl::at(const PositionRange& range, torch::Device device) {
+  if (range.first() != 0 || range.count() != options.grid().length()) {
+    throw DataError(
+        fmt::format("a picture has {} places, and this model reads {} x {} and {} before them: resize it",
+                    range.count(), options.grid().rows, options.grid().columns, options.grid().n_before));
+  }
+  if (distances_.device() != device) distances_ = distances_.to(device);
+  return numbers(distances_).permute({2, 0, 1}).unsqueeze(0);
+}
+
+void GridBiasImpl::pretty_print(std::ostream& stream) const {
+  stream << Description("GridBias")
+                .add("n_heads", options.n_heads())
+                .add("rows", options.grid().rows)
+                .add("columns", options.grid().columns);
+}
+
+void GridBiasImpl::visit_weights(const WeightVisitor& visit) const {
+  visit({numbers->weight, 0, numbers->weight.size(0), WeightUse::table});
 }
 
 }  // namespace zoo

@@ -77,6 +77,44 @@ class T5BiasImpl : public Cloneable<T5BiasImpl, ScoreBiasImpl>, public WeightOwn
 };
 TORCH_MODULE(T5Bias);
 
+/// The places of a picture, row by row, and the vectors that stand before them, such as a class token.
+struct GridShape {
+  int64_t rows = 0, columns = 0;
+  int64_t n_before = 0;
+
+  int64_t length() const { return rows * columns + n_before; }
+  /// The numbers of each head: one for each distance on the grid, and three for pairs with a vector before
+  /// it.
+  int64_t n_distances() const { return (2 * rows - 1) * (2 * columns - 1) + (n_before > 0 ? 3 : 0); }
+};
+
+/// (T, T) int64: the row of a table of grid.n_distances() numbers for query i and key j, as in BEiT (Bao et
+/// al. 2022) and timm: by the distance in rows and in columns, and behind these the rows for queries before
+/// the grid, for keys before the grid, and for both.
+torch::Tensor grid_distances(const GridShape& grid);
+
+struct GridBiasOptions {
+  GridBiasOptions(int64_t n_heads, GridShape grid) : n_heads_(n_heads), grid_(grid) {}
+  TORCH_ARG(int64_t, n_heads);
+  TORCH_ARG(GridShape, grid);
+};
+
+/// A learned number for each distance of two places on a grid and each head.
+class GridBiasImpl : public Cloneable<GridBiasImpl, ScoreBiasImpl>, public WeightOwner {
+ public:
+  explicit GridBiasImpl(const GridBiasOptions& options);
+  /// Throws DataError for another number of places than those of the grid.
+  torch::Tensor at(const PositionRange& range, torch::Device device) override;
+  void visit_weights(const WeightVisitor& visit) const override;
+  void pretty_print(std::ostream& stream) const override;
+
+  GridBiasOptions options;
+  torch::nn::Embedding numbers{nullptr};  // (n_distances, H)
+
+ private:
+  torch::Tensor distances_;  // (T, T)
+};
+
 /// (T, S) int64, or (B, T, S) if rows differ: j - i for queries i in `range` and keys j = 0 … S-1.
 torch::Tensor relative_positions(const PositionRange& range, torch::Device device);
 

@@ -34,9 +34,11 @@ PositionType position(Position kind, std::string doc) {
 PositionType sinusoidal() {
   auto type = position(Position::sinusoidal, "Sines and cosines are added to the vectors of tokens.");
   type.make_added = [](const ModelConfig& config) -> std::shared_ptr<AddedPositionsImpl> {
-    return std::make_shared<SinusoidalPositionsImpl>(SinusoidalPositionsOptions(config.table_width())
-                                                         .layout(config.sinusoid_layout)
-                                                         .offset(config.position_offset));
+    auto options = SinusoidalPositionsOptions(config.table_width())
+                       .layout(config.sinusoid_layout)
+                       .offset(config.position_offset);
+    if (config.stored_sinusoids) options.stored(config.max_positions);
+    return std::make_shared<SinusoidalPositionsImpl>(options);
   };
   return type;
 }
@@ -75,6 +77,40 @@ PositionType t5() {
   return type;
 }
 
+ConvolutionalPositionsOptions convolution_options(const ModelConfig& config) {
+  const auto& keys = config.position.as<ConvolutionPositionConfig>();
+  return ConvolutionalPositionsOptions(config.table_width())
+      .kernel_size(keys.kernel_size)
+      .groups(keys.groups);
+}
+
+PositionType convolution() {
+  auto type = position(Position::convolution,
+                       "A convolution over the vectors of an encoder, whose outputs are added to them.");
+  type.make_options = options_of<ConvolutionPositionConfig>();
+  type.make_found = [](const ModelConfig& config) -> std::shared_ptr<FoundPositionsImpl> {
+    return std::make_shared<ConvolutionalPositionsImpl>(convolution_options(config));
+  };
+  type.count_found = [](CostAccount& account, const std::string& name, const ModelConfig& config,
+                        double n_tokens) {
+    count_convolutional_positions(account, name, convolution_options(config), n_tokens);
+  };
+  return type;
+}
+
+PositionType grid() {
+  auto type = position(Position::grid,
+                       "A learned number for each distance on the grid of a picture is added to scores.");
+  type.needs_grid = true;
+  type.make_bias = [](const ModelConfig& config, Direction) -> std::shared_ptr<ScoreBiasImpl> {
+    return std::make_shared<GridBiasImpl>(GridBiasOptions(config.n_heads, config.grid.value()));
+  };
+  type.count = [](CostAccount& account, const std::string& name, const ModelConfig& config) {
+    count_table(account, account.path(name, "numbers"), config.grid.value().n_distances(), config.n_heads);
+  };
+  return type;
+}
+
 std::vector<PositionType> library_positions() {
   return {position(Position::none, "The model does not see the order, except by causality."),
           sinusoidal(),
@@ -82,10 +118,21 @@ std::vector<PositionType> library_positions() {
           position(Position::rotary, "Queries and keys are turned by angles that grow with the position."),
           alibi(),
           t5(),
-          position(Position::shaw, "A learned vector for each distance is added to keys.")};
+          position(Position::shaw, "A learned vector for each distance is added to keys."),
+          convolution(),
+          grid()};
 }
 
 }  // namespace
+
+void describe(ConfigVisitor& v, ConvolutionPositionConfig& c) {
+  constexpr double widest = 1 << 12;
+  v.field("kernel_size", c.kernel_size, "Places that the kernel reads.", Limits::between(1, widest));
+  v.field(
+      "groups", c.groups,
+      "Groups of neighbouring numbers of a vector, each of which reads itself only; a divisor of d_model.",
+      Limits::between(1, 1 << 20));
+}
 
 Registry<NormType>& norm_types() {
   static Registry<NormType> types(
@@ -119,6 +166,18 @@ Registry<PositionType>& position_types() {
 
 std::shared_ptr<const ActivationFunction> activation_of(const ModelConfig& config) {
   return activation_types().at(config.activation).make(config.activation);
+}
+
+MakeFoundPositions found_positions_of(const ModelConfig& config) {
+  const auto& type = position_types().at(config.position);
+  if (!type.make_found) return nullptr;
+  return [&type, config] { return type.make_found(config); };
+}
+
+void count_found_positions(CostAccount& account, const std::string& name, const ModelConfig& config,
+                           double n_tokens) {
+  const auto& type = position_types().at(config.position);
+  if (type.make_found && type.count_found) type.count_found(account, name, config, n_tokens);
 }
 
 const PositionType& score_bias_type(const ModelConfig& config) {

@@ -13,6 +13,7 @@
 #include "layers/attention/direction.h"
 #include "layers/attention/position_bias.h"
 #include "layers/feed_forward.h"
+#include "layers/found_positions.h"
 #include "layers/weights/norm.h"
 #include "models/config/model_config.h"
 
@@ -28,13 +29,28 @@ struct ActivationType : TypeInfo {
   std::function<std::shared_ptr<const ActivationFunction>(const Selection& selection)> make;
 };
 
+/// The keys of `position: convolution`, see ConvolutionalPositionsOptions.
+struct ConvolutionPositionConfig {
+  int64_t kernel_size = 128;
+  int64_t groups = 16;
+};
+void describe(ConfigVisitor& v, ConvolutionPositionConfig& c);
+
 /// Positions, as vectors that are added to those of tokens, or as numbers that are added to scores. Programs
 /// add their own with position_types().add(). The library's rotary positions and Shaw's vectors are parts of
-/// attention: their types have neither function.
+/// attention: their types have none of these functions.
 struct PositionType : TypeInfo {
   std::function<std::shared_ptr<AddedPositionsImpl>(const ModelConfig& config)> make_added = nullptr;
   std::function<std::shared_ptr<ScoreBiasImpl>(const ModelConfig& config, Direction direction)> make_bias =
       nullptr;
+  /// Whether `make_bias` needs ModelConfig::grid.
+  bool needs_grid = false;
+  /// Vectors that are found in those of an encoder's places.
+  std::function<std::shared_ptr<FoundPositionsImpl>(const ModelConfig& config)> make_found = nullptr;
+  /// Adds the cost of `make_found`'s module, which reads n_tokens vectors; `name` is its path.
+  std::function<void(CostAccount& account, const std::string& name, const ModelConfig& config,
+                     double n_tokens)>
+      count_found = nullptr;
   /// Adds the cost of the module's tables; `name` is its path. Default: it has none.
   std::function<void(CostAccount& account, const std::string& name, const ModelConfig& config)> count =
       nullptr;
@@ -54,6 +70,13 @@ Registry<PositionType>& position_types();
 
 /// The activation that the configuration selects.
 std::shared_ptr<const ActivationFunction> activation_of(const ModelConfig& config);
+
+/// Makes the module of PositionType::make_found; null: the type that the configuration selects has none.
+using MakeFoundPositions = std::function<std::shared_ptr<FoundPositionsImpl>()>;
+MakeFoundPositions found_positions_of(const ModelConfig& config);
+/// Adds the cost of that module with path `name`, if there is one.
+void count_found_positions(CostAccount& account, const std::string& name, const ModelConfig& config,
+                           double n_tokens);
 
 /// The type of the numbers that are added to scores: that of `position` if it has such numbers, otherwise
 /// that of `score_position`. It may have none (make_bias).

@@ -12,6 +12,7 @@
 #include "io/config/config_file.h"
 #include "io/config/registry.h"
 #include "layers/attention/attention.h"
+#include "layers/attention/position_bias.h"
 #include "layers/attention/positions.h"
 #include "layers/attention/rotary.h"
 #include "layers/experts.h"
@@ -41,9 +42,10 @@ constexpr auto config_names(StackRole) {
 }
 
 /// How a model encodes the order of its tokens.
-enum class Position { none, sinusoidal, learned, rotary, alibi, t5, shaw };
+enum class Position { none, sinusoidal, learned, rotary, alibi, t5, shaw, convolution, grid };
 constexpr auto config_names(Position) {
-  return std::to_array<std::string_view>({"none", "sinusoidal", "learned", "rotary", "alibi", "t5", "shaw"});
+  return std::to_array<std::string_view>(
+      {"none", "sinusoidal", "learned", "rotary", "alibi", "t5", "shaw", "convolution", "grid"});
 }
 
 /// Initial weights.
@@ -62,6 +64,11 @@ enum class PoolerActivation { tanh, relu, gelu, gelu_tanh };
 constexpr auto config_names(PoolerActivation) {
   return std::to_array<std::string_view>({"tanh", "relu", "gelu", "gelu_tanh"});
 }
+
+/// The class that stands for "no token" in a model that is trained with CTC: one more behind those of the
+/// vocabulary, or the vocabulary's padding token (wav2vec 2.0).
+enum class CtcBlank { last, padding };
+constexpr auto config_names(CtcBlank) { return std::to_array<std::string_view>({"last", "padding"}); }
 
 /// The vector of a text that an encoder's head reads: that of its first token (BERT), or the mean of all.
 enum class TextVector { first, mean };
@@ -152,10 +159,16 @@ struct ModelConfig {
   KindSelection<Position> position = Position::learned;  // of position_types()
   /// A second encoding, beside `position`: numbers that are added to scores (MPNet: t5).
   KindSelection<Position> score_position = Position::none;
+  /// Whether each layer has numbers of its own that are added to scores; false: a stack's layers share them.
+  bool score_bias_by_layer = false;
+  /// The places of a picture, for positions on a grid. No key: the family sets it.
+  std::optional<GridShape> grid = {};
   int64_t max_positions = 1024;  // the most positions that generation uses; learned: also rows of the table
   /// learned, sinusoidal: the rows of the table before position 0 (RoBERTa, BART, M2M100: 2).
   int64_t position_offset = 0;
   SinusoidLayout sinusoid_layout = SinusoidLayout::interleaved;  // sinusoidal
+  bool stored_sinusoids =
+      false;  // sinusoidal: a buffer of max_positions rows, see SinusoidalPositionsOptions
   RotaryConfig rotary;
   int64_t relative_buckets = 32;                           // t5
   int64_t relative_max_distance = 128;                     // t5, shaw
@@ -192,6 +205,8 @@ struct ModelConfig {
   /// pre: whether the first layer has a norm before its first sub-layer, whose input embedding_norm may have
   /// brought into form (ModernBERT: false).
   bool first_norm = true;
+  /// Whether a stack ends with a norm, where norm_placement has one.
+  bool final_norm = true;
   int64_t n_segments = 0;  // encoder: sentence A/B embeddings (BERT: 2)
   /// encoder: the id of the mask token, whose vectors are zeros. The others are scaled as if 12 % of the
   /// tokens were masked, as in the training of ESM (Lin et al. 2023): see token_dropout_factors().
@@ -210,6 +225,7 @@ struct ModelConfig {
   bool head_bias = true;                       // in the dense map of a head: mlm_transform, pooler
   TextVector text_vector = TextVector::first;  // encoder: what heads that classify texts read
   bool classifier_bias = true;                 // in the last map of a head that classifies
+  CtcBlank ctc_blank = CtcBlank::last;         // of a head that is trained with CTC
   Initialization init = Initialization::normal;
   double init_std = 0.02;
   /// init normal: output matrices of sub-layers start with deviation init_std/√(2·n_layers) (GPT-2).

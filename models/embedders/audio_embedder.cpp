@@ -43,6 +43,8 @@ torch::Tensor audio_positions(int64_t n, int64_t d_model) {
 AudioEmbedderImpl::AudioEmbedderImpl(const AudioEmbedderOptions& options_) : options(options_) {
   first = register_module("first", FrameConvolution(options.first()));
   second = register_module("second", FrameConvolution(options.second()));
+  if (options.found_positions())
+    found_positions = register_module("found_positions", options.found_positions()());
   if (options.positions() == AudioPositions::none) return;
   const int64_t n = n_audio_vectors(options.max_frames()), d_model = options.d_model();
   positions = register_buffer("positions", drawn_tensor({n, d_model}, [&](torch::Tensor& table) {
@@ -78,8 +80,9 @@ Embedded AudioEmbedderImpl::forward(const Batch& batch) {
   auto x = gelu(first(without_padding(spectrograms, frames)), Phi::exact);
   x = gelu(second(without_padding(x, frames)), Phi::exact).transpose(1, 2).contiguous();  // (B, T, D)
   if (positions.defined()) x = x + positions.narrow(0, 0, x.size(1)).to(x.scalar_type());
-  return {.vectors = dropout(x, is_training() ? options.dropout() : 0.0),
-          .lengths = has_lengths ? audio_lengths(batch) : torch::Tensor()};
+  const auto lengths = has_lengths ? audio_lengths(batch) : torch::Tensor();
+  if (found_positions) x = with_found_positions(*found_positions, x, lengths);
+  return {.vectors = dropout(x, is_training() ? options.dropout() : 0.0), .lengths = lengths};
 }
 
 void AudioEmbedderImpl::pretty_print(std::ostream& stream) const {

@@ -7,6 +7,7 @@
 
 #include <torch/types.h>
 
+#include "models/config/layer_types.h"
 #include "models/embedder.h"
 #include "models/embedders/frame_convolution.h"
 
@@ -48,6 +49,8 @@ struct AudioEmbedderOptions {
   TORCH_ARG(int64_t, max_frames) = 3000;
   TORCH_ARG(RecordingLength, length) = RecordingLength::padded;
   TORCH_ARG(AudioPositions, positions) = AudioPositions::sinusoidal;
+  /// Makes positions that are found in the vectors; null: there are none.
+  TORCH_ARG(MakeFoundPositions, found_positions) = nullptr;
   /// Probability of dropping an element of the vectors.
   TORCH_ARG(double, dropout) = 0.0;
 };
@@ -69,6 +72,7 @@ class AudioEmbedderImpl : public Cloneable<AudioEmbedderImpl, EmbedderImpl> {
   /// (⌈max_frames/2⌉, D): audio_positions(). A buffer, which a checkpoint has and no training changes;
   /// undefined with AudioPositions::none.
   torch::Tensor positions;
+  std::shared_ptr<FoundPositionsImpl> found_positions;  // or null
 
  private:
   void check_frames(int64_t n_frames) const;

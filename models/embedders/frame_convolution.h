@@ -12,30 +12,36 @@ namespace zoo {
 
 struct FrameConvolutionOptions {
   FrameConvolutionOptions(int64_t n_inputs, int64_t n_outputs) : n_inputs_(n_inputs), n_outputs_(n_outputs) {}
-  /// The kernel reads 3 frames. A zero stands on each side of a recording.
-  static constexpr int64_t kernel_size = 3;
   /// The number of outputs for `n_frames` frames.
-  int64_t output_size(int64_t n_frames) const { return (n_frames - 1) / stride_ + 1; }
+  int64_t output_size(int64_t n_frames) const {
+    return (n_frames + 2 * padding_ - kernel_size_) / stride_ + 1;
+  }
 
   /// Numbers of a frame of the input (I) and of the output (O).
   TORCH_ARG(int64_t, n_inputs);
   TORCH_ARG(int64_t, n_outputs);
+  /// K: the frames that the kernel reads.
+  TORCH_ARG(int64_t, kernel_size) = 3;
   TORCH_ARG(int64_t, stride) = 1;
+  /// So many zeros stand on each side of a recording.
+  TORCH_ARG(int64_t, padding) = 1;
+  TORCH_ARG(bool, bias) = true;
 };
 
-/// The parameter `weight` (O, I, 3) begins with normal values of variance 2/(3·I) (He et al. 2015, fan-in),
-/// `bias` (O) with zeros. `model.init` does not change them. Optimisers treat the weight as an (O, 3·I)
+/// The parameter `weight` (O, I, K) begins with normal values of variance 2/(K·I) (He et al. 2015, fan-in),
+/// `bias` (O) with zeros. `model.init` does not change them. Optimisers treat the weight as an (O, K·I)
 /// matrix.
 class FrameConvolutionImpl : public Cloneable<FrameConvolutionImpl>, public WeightOwner {
  public:
   explicit FrameConvolutionImpl(const FrameConvolutionOptions& options);
-  /// (B, I, N) → (B, O, (N-1)/stride + 1)
+  /// (B, I, N) → (B, O, output_size(N))
   torch::Tensor forward(const torch::Tensor& x);
   void visit_weights(const WeightVisitor& visit) const override;
   void pretty_print(std::ostream& stream) const override;
 
   FrameConvolutionOptions options;
-  torch::Tensor weight, bias;
+  torch::Tensor weight;
+  torch::Tensor bias;  // or undefined
 };
 TORCH_MODULE(FrameConvolution);
 

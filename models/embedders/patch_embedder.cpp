@@ -1,7 +1,9 @@
 #include "models/embedders/patch_embedder.h"
 
+#include <fmt/format.h>
 #include <torch/types.h>
 
+#include "base/error.h"
 #include "layers/attention/positions.h"
 #include "layers/kernels/dropout.h"
 #include "layers/weights/construction.h"
@@ -86,6 +88,11 @@ Embedded PatchEmbedderImpl::forward(const Batch& batch) {
               options.image().channels);
   TORCH_CHECK(n_rows > 0 && n_columns > 0, "images of ", images.size(2), " x ", images.size(3),
               " are smaller than a patch of ", options.patch_size());
+  const auto& image = options.image();
+  if (!options.any_size() && (images.size(2) != image.height || images.size(3) != image.width)) {
+    throw DataError(fmt::format("a picture has {} x {} pixels, and this model reads {} x {}: resize it",
+                                images.size(3), images.size(2), image.width, image.height));
+  }
   auto x = projection(patch_vectors(images));  // (B, patches, D)
   if (const auto grid = patch_positions(n_rows, n_columns, x.device()); grid.defined())
     x = x + grid.to(x.scalar_type());

@@ -54,6 +54,8 @@ struct PatchEmbedderOptions {
   TORCH_ARG(bool, bias) = true;
   /// A norm of the vectors with their positions (CLIP); default: they stay.
   TORCH_ARG(std::optional<NormOptions>, norm) = std::nullopt;
+  /// Whether images of other sizes are read.
+  TORCH_ARG(bool, any_size) = true;
   /// Probability of dropping an element of the vectors.
   TORCH_ARG(double, dropout) = 0.0;
 };
@@ -63,7 +65,8 @@ class PatchEmbedderImpl : public Cloneable<PatchEmbedderImpl, EmbedderImpl>, pub
   explicit PatchEmbedderImpl(const PatchEmbedderOptions& options);
   /// Embeds the field "images" (B, C, H, W) of the batch: (B, T, D) with T = patches, row by row, after the
   /// class token and the distillation token if there are any. Throws c10::Error for another number of
-  /// channels, and for images that are smaller than a patch.
+  /// channels, and for images that are smaller than a patch; DataError for images of another size, unless
+  /// options.any_size() is set.
   Embedded forward(const Batch& batch) override;
   void visit_weights(const WeightVisitor& visit) const override;
   bool mixes_rows() const override { return stem && stem->mixes_rows(); }

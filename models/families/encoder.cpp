@@ -58,6 +58,7 @@ ModelFamily encoder_family() {
   family.name = name_of(Architecture::encoder);
   family.doc = "BERT and similar models: every position sees all positions.";
   family.shape = FamilyShape::encoder;
+  family.adds_found_positions = true;
   family.heads = {HeadKind::masked_language_modeling, HeadKind::classification,
                   HeadKind::token_classification, HeadKind::regression, HeadKind::none};
   family.make = makes<EncoderModel>();

@@ -23,6 +23,7 @@ ModelFamily autoencoder_family();
 ModelFamily detr_family();
 ModelFamily whisper_family();
 ModelFamily speech_encoder_family();
+ModelFamily wave_encoder_family();
 ModelFamily esmfold_family();
 ModelFamily dual_encoder_family();
 ModelFamily fold_flow_family();
@@ -98,8 +99,9 @@ Registry<ModelFamily>& model_families() {
   static Registry<ModelFamily> families(
       "model family", {reading_tokens(encoder_family()), reading_tokens(decoder_family()),
                        reading_tokens(encoder_decoder_family()), vit_family(), resnet_family(), detr_family(),
-                       whisper_family(), speech_encoder_family(), esmfold_family(), fold_flow_family(),
-                       fold_pairs_family(), reading_tokens(autoencoder_family()), dual_encoder_family()});
+                       whisper_family(), speech_encoder_family(), wave_encoder_family(), esmfold_family(),
+                       fold_flow_family(), fold_pairs_family(), reading_tokens(autoencoder_family()),
+                       dual_encoder_family()});
   return families;
 }
 

@@ -61,6 +61,11 @@ struct ModelFamily : TypeInfo {
   bool reads_texts = false;
   /// Whether a decoder reads the encoder's output. model.n_decoder_layers is for it.
   bool has_memory = false;
+  /// Whether its places see all others, and its embedder adds positions that are found in the vectors
+  /// (PositionType::make_found).
+  bool adds_found_positions = false;
+  /// Whether its models set ModelConfig::grid.
+  bool has_grid = false;
   /// The heads that its models can have.
   std::vector<HeadKind> heads;
   /// Builds a model, not yet initialised, on the CPU. Its modules make their tensors with
@@ -97,8 +102,8 @@ inline std::string_view what_lacks(const ModelFamily& family) {
                                 : std::string_view();
 }
 
-/// Holds encoder, decoder, encoder_decoder, vit, resnet, detr, whisper, speech_encoder, esmfold, fold_flow,
-/// fold_pairs, autoencoder, dual_encoder and added families.
+/// Holds encoder, decoder, encoder_decoder, vit, resnet, detr, whisper, speech_encoder, wave_encoder,
+/// esmfold, fold_flow, fold_pairs, autoencoder, dual_encoder and added families.
 Registry<ModelFamily>& model_families();
 
 /// A ModelFamily::make that constructs an Impl.

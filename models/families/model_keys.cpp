@@ -50,23 +50,47 @@ void validate_sharing(const ModelConfig& c, const ModelFamily& family, const Com
     complain("layer_groups",
              fmt::format("{} different layers are more than there are, {}", *c.layer_groups, fewest));
   const bool differ =
-      c.attention.size() > 1 || c.attention_scale_by_layer || !c.first_norm || c.stochastic_depth > 0 ||
+      c.attention.size() > 1 || c.attention_scale_by_layer || c.score_bias_by_layer || !c.first_norm ||
+      c.stochastic_depth > 0 ||
       (c.experts && (c.experts->first_dense > 0 || c.experts->every > 1 || !c.experts->dense_layers.empty()));
   if (c.layer_groups && differ)
     complain("layer_groups",
-             "makes layers alike, but attention, experts, attention_scale_by_layer, first_norm or "
-             "stochastic_depth make them differ: leave it out");
+             "makes layers alike, but attention, experts, attention_scale_by_layer, score_bias_by_layer, "
+             "first_norm or stochastic_depth make them differ: leave it out");
   if (!c.first_norm && c.norm_placement != NormPlacement::pre)
     complain("first_norm", "is for norm_placement: pre");
+  if (!c.final_norm && !wants_final_norm(c.norm_placement))
+    complain("final_norm", "has no effect on norm_placement: post, where no stack ends with a further norm");
   if (c.pooler_norm && !c.pooler) complain("pooler_norm", "needs a pooler");
 }
 
+/// Reports positions that are found in vectors where there are none, or that cannot be divided into groups.
+void validate_found_positions(const ModelConfig& c, const ModelFamily& family, const Complain& complain) {
+  if (!position_types().at(c.position).make_found) return;
+  if (!family.adds_found_positions)
+    complain("position", fmt::format("{} is for encoder, speech_encoder and wave_encoder, not {}",
+                                     c.position.type, c.architecture.type));
+  else if (c.position == Position::convolution &&
+           c.table_width() % c.position.as<ConvolutionPositionConfig>().groups != 0)
+    complain("position", fmt::format("has {} groups, which do not divide the width {}",
+                                     c.position.as<ConvolutionPositionConfig>().groups, c.table_width()));
+}
+
 /// Reports a second encoding that adds nothing to scores, or is not the only one that does.
-void validate_score_position(const ModelConfig& c, const Complain& complain) {
+void validate_score_position(const ModelConfig& c, const ModelFamily& family, const Complain& complain) {
+  const auto& type = score_bias_type(c);
+  if (c.score_bias_by_layer && (!type.make_bias || type.name == name_of(Position::alibi)))
+    complain("score_bias_by_layer",
+             "needs positions with learned numbers that are added to scores: t5 or grid");
+  if (type.needs_grid && !family.has_grid)
+    complain(position_types().at(c.position).needs_grid ? "position" : "score_position",
+             fmt::format("{} is for the patches of pictures: architecture {} has no grid", type.name,
+                         c.architecture.type));
   if (c.score_position == Position::none) return;
   if (!position_types().at(c.score_position).make_bias)
-    complain("score_position", fmt::format("{} adds nothing to scores: only t5, alibi and added types do",
-                                           c.score_position.type));
+    complain("score_position",
+             fmt::format("{} adds nothing to scores: only t5, alibi, grid and added types do",
+                         c.score_position.type));
   else if (position_types().at(c.position).make_bias)
     complain("score_position",
              fmt::format("position {} adds to scores already: leave one of both out", c.position.type));
@@ -75,14 +99,21 @@ void validate_score_position(const ModelConfig& c, const Complain& complain) {
 }  // namespace
 
 void describe(ConfigVisitor& v, ModelConfig& c) {
+  const auto of_tokens_or_waves = [&](const auto& keys) {
+    v.only_for(
+        {"encoder", "decoder", "encoder_decoder", "whisper", "speech_encoder", "wave_encoder", "esmfold"},
+        keys);
+  };
   const auto of_tokens = [&](const auto& keys) {
     v.only_for(
         {"encoder", "decoder", "encoder_decoder", "whisper", "speech_encoder", "esmfold", "dual_encoder"},
         keys);
   };
   v.selection("architecture", c.architecture, model_families(), "The family.");
-  of_tokens([&] {
-    v.field("vocab_size", c.vocab_size, "Rows of the token embedding; default the tokenizer's.",
+  of_tokens_or_waves([&] {
+    v.field("vocab_size", c.vocab_size,
+            "Rows of the token embedding, or the classes of CTC where the blank is a token; default the "
+            "tokenizer's.",
             Limits::between(1, kLargestTable));
   });
   v.field("d_model", c.d_model, "Width of the hidden states (D).", Limits::between(1, kWidest));
@@ -117,6 +148,8 @@ void describe(ConfigVisitor& v, ModelConfig& c) {
   v.selection("position", c.position, position_types(), "How the model encodes the order of tokens.");
   v.selection("score_position", c.score_position, position_types(),
               "A second encoding beside position, of numbers that are added to scores (MPNet: t5).");
+  v.field("score_bias_by_layer", c.score_bias_by_layer,
+          "t5, grid: each layer has numbers of its own; false: the layers of a stack share them.");
   v.field("max_positions", c.max_positions, "Longest sequence; rows of the table if position is learned.",
           Limits::between(1, kLargestTable));
   of_tokens([&] {
@@ -128,6 +161,12 @@ void describe(ConfigVisitor& v, ModelConfig& c) {
   v.field("sinusoid_layout", c.sinusoid_layout,
           "sinusoidal: sines and cosines take turns, or all sines come first (Marian), also with rates that "
           "end at 1/10000 (half_closed: M2M100).");
+  of_tokens([&] {
+    v.field(
+        "stored_sinusoids", c.stored_sinusoids,
+        "sinusoidal: their table, of max_positions rows, is a part of checkpoints, as in Pegasus. Training "
+        "leaves it as it is.");
+  });
   v.field("rotary", c.rotary, "Rotary positions.");
   v.field("relative_buckets", c.relative_buckets, "t5: buckets of relative positions.",
           Limits::between(2, kWidest));
@@ -182,8 +221,8 @@ void describe(ConfigVisitor& v, ModelConfig& c) {
         "Token vectors times this number (Granite: 12), in place of scale_embeddings; default: they stay.",
         Limits::positive());
   });
-  v.only_for({"encoder", "decoder", "encoder_decoder", "whisper", "speech_encoder", "esmfold", "vit",
-              "dual_encoder"},
+  v.only_for({"encoder", "decoder", "encoder_decoder", "whisper", "speech_encoder", "wave_encoder", "esmfold",
+              "vit", "dual_encoder"},
              [&] { v.field("embedding_norm", c.embedding_norm, "A norm on the embeddings."); });
   v.only_for({"encoder", "decoder", "encoder_decoder"}, [&] {
     v.field("embedding_width", c.embedding_width,
@@ -193,6 +232,7 @@ void describe(ConfigVisitor& v, ModelConfig& c) {
   });
   v.field("first_norm", c.first_norm,
           "pre: the first layer has a norm before its first sub-layer (ModernBERT: it has none).");
+  v.field("final_norm", c.final_norm, "A stack ends with a norm, where norm_placement has one.");
   v.only_for({"encoder_decoder"}, [&] {
     v.field("share_embeddings", c.share_embeddings, "encoder_decoder: one token embedding for both sides.");
   });
@@ -233,6 +273,11 @@ void describe(ConfigVisitor& v, ModelConfig& c) {
   v.only_for({"encoder"}, [&] {
     v.field("text_vector", c.text_vector,
             "What heads that classify a text read: the vector of its first token, or the mean of all.");
+  });
+  v.only_for({"speech_encoder", "wave_encoder"}, [&] {
+    v.field("ctc_blank", c.ctc_blank,
+            "The class of CTC's blank: one more behind those of the vocabulary, or the vocabulary's padding "
+            "token, as in wav2vec 2.0.");
   });
   v.field("classifier_bias", c.classifier_bias, "A bias in the last map of a head that classifies.");
   v.field("init", c.init, "Distribution of the initial weights.");
@@ -316,10 +361,13 @@ void validate(const ModelConfig& c, const Complain& complain) {
   if (c.sinusoid_layout != SinusoidLayout::interleaved &&
       (c.position != Position::sinusoidal || shape == FamilyShape::other))
     complain("sinusoid_layout", "is for sinusoidal positions of tokens: leave it out");
+  if (c.stored_sinusoids && (c.position != Position::sinusoidal || shape == FamilyShape::other))
+    complain("stored_sinusoids", "is for sinusoidal positions of tokens: leave it out");
   if (c.sinusoid_layout == SinusoidLayout::half_closed && (c.table_width() % 2 != 0 || c.table_width() < 4))
     complain("sinusoid_layout",
              fmt::format("half_closed needs an even width of at least 4, not {}", c.table_width()));
-  validate_score_position(c, complain);
+  validate_found_positions(c, family, complain);
+  validate_score_position(c, family, complain);
   const bool has_buckets = c.position == Position::t5 || c.score_position == Position::t5;
   if (has_buckets && c.relative_buckets < 4 && shape != FamilyShape::decoder)
     complain("relative_buckets", "must be at least 4: in an encoder half of the buckets are for later keys");

@@ -1,6 +1,8 @@
 #include "models/families/recordings.h"
 
+#include "models/config/layer_types.h"
 #include "models/families/speech_encoder.h"
+#include "models/families/wave_encoder.h"
 #include "models/families/whisper.h"
 
 namespace zoo {
@@ -22,8 +24,14 @@ AudioPositions audio_positions_for(const KindSelection<Position>& position) {
 
 }  // namespace
 
-bool reads_recordings(const ModelConfig& config) {
-  return is_whisper(config) || config.architecture.type == "speech_encoder";
+std::optional<RecordingInput> recording_input(const ModelConfig& config) {
+  if (is_whisper(config) || config.architecture.type == "speech_encoder") return RecordingInput::spectrogram;
+  return config.architecture.type == "wave_encoder" ? std::optional(RecordingInput::samples) : std::nullopt;
+}
+
+int64_t samples_per_vector(const ModelConfig& config, int64_t hop) {
+  constexpr int64_t frames = 2;  // the second convolution of an AudioEmbedder leaves out every other one
+  return reads_spectrograms(config) ? frames * hop : wave_options(config).total_stride();
 }
 
 std::optional<int64_t> padded_frames(const ModelConfig& config) {
@@ -57,6 +65,7 @@ AudioEmbedderOptions recording_options(const ModelConfig& config, const ModelPur
       .max_frames(most_frames(config))
       .length(RecordingLength::own)
       .positions(audio_positions_for(config.position))
+      .found_positions(found_positions_of(config))
       .dropout(config.dropout);
 }
 

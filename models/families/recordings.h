@@ -1,5 +1,6 @@
 #pragma once
-// What the families that read recordings share, whisper and speech_encoder, and what their data must know.
+// What the families that read recordings share, whisper, speech_encoder and wave_encoder, and what their data
+// must know.
 
 #include <cstdint>
 #include <optional>
@@ -11,10 +12,24 @@
 
 namespace zoo {
 
-/// Whether this is the configuration of a model that reads recordings.
-bool reads_recordings(const ModelConfig& config);
+/// What a model reads of a recording.
+enum class RecordingInput {
+  spectrogram,  // fields::kSpectrograms
+  samples,      // fields::kSamples
+};
 
-// Of such a model:
+/// The input of a model that reads recordings; nothing for other models.
+std::optional<RecordingInput> recording_input(const ModelConfig& config);
+/// Whether this is the configuration of a model that reads recordings.
+inline bool reads_recordings(const ModelConfig& config) { return recording_input(config).has_value(); }
+inline bool reads_spectrograms(const ModelConfig& config) {
+  return recording_input(config) == RecordingInput::spectrogram;
+}
+
+/// The samples from one vector of such a model's encoder to the next, where frames have the distance `hop`.
+int64_t samples_per_vector(const ModelConfig& config, int64_t hop);
+
+// Of a model that reads spectrograms:
 
 /// The frames to which it pads every recording; nothing: it reads recordings of any length up to
 /// most_frames().

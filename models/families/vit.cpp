@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "layers/attention_pooling.h"
+#include "models/config/layer_types.h"
 #include "models/families/family_model.h"
 #include "models/mixers/mixers.h"
 
@@ -27,6 +28,7 @@ ClassifierInput classifier_input(const VitConfig& vit, const ModelPurpose& purpo
     case ImagePooling::class_token:
     case ImagePooling::mean:
     case ImagePooling::attention:
+    case ImagePooling::patch_mean:
       return ClassifierInput::vector;
     case ImagePooling::class_and_mean:
       return ClassifierInput::joined_pair;
@@ -41,14 +43,30 @@ Pooling vit_pooling(const ModelConfig& config, const ModelPurpose& purpose) {
   return config.pooler && purpose.head == HeadKind::none ? Pooling::pooler : Pooling::none;
 }
 
+/// The configuration of the encoder: with the grid of its patches, if scores depend on it.
+ModelConfig encoder_config(ModelConfig config, const ModelPurpose& purpose) {
+  if (!score_bias_type(config).needs_grid) return config;
+  const auto options = patch_embedder_options(config, purpose);
+  config.grid = GridShape{.rows = options.image().height / options.patch_size(),
+                          .columns = options.image().width / options.patch_size(),
+                          .n_before = options.n_before()};
+  constexpr int64_t most = 1 << 12;  // places: each pair has a number in memory
+  if (config.grid->length() > most)
+    throw ConfigError(
+        fmt::format("model.score_position: grid is for at most {} places, and the images have {}", most,
+                    config.grid->length()));
+  return config;
+}
+
 void validate_vit(const ModelConfig& config, const Complain& complain) {
   const auto& position = config.position;
   if (position == Position::sinusoidal) {
     if (config.d_model % 2 != 0)
       complain("d_model", "must be even: positions on a grid have a half for rows and one for columns");
-  } else if (position != Position::none && position != Position::learned) {
+  } else if (position != Position::none && position != Position::learned && position != Position::grid) {
     complain("position",
-             fmt::format("of a vit must be learned, sinusoidal or none, not {}: patches have two coordinates",
+             fmt::format("of a vit must be learned, sinusoidal, grid or none, not {}: patches have two "
+                         "coordinates",
                          position.type));
   }
   const auto& vit = vit_config(config);
@@ -56,6 +74,9 @@ void validate_vit(const ModelConfig& config, const Complain& complain) {
     complain("architecture", "has a distillation_token without a class token: pooling must not be mean");
   if (vit.pooling == ImagePooling::class_and_distillation && !vit.distillation_token)
     complain("architecture", "has `pooling: class_and_distillation` without `distillation_token: true`");
+  if (vit.pool_norm && classifier_input(vit, {.head = HeadKind::classification}) != ClassifierInput::vector)
+    complain("architecture",
+             "has pool_norm, which is for one vector: pooling must be class, mean or patch_mean");
   if (vit.stem == VitStem::patches && vit.stem_blocks > 0)
     complain("architecture", "has stem_blocks without `stem: convolutions`");
   if (vit.stem == VitStem::convolutions) {
@@ -94,6 +115,7 @@ PatchEmbedderOptions patch_embedder_options(const ModelConfig& config, const Mod
       .distillation_token(vit.distillation_token)
       .bias(vit.patch_bias)
       .norm(config.embedding_norm ? std::optional(norm_options(config, config.d_model)) : std::nullopt)
+      .any_size(!score_bias_type(config).needs_grid)
       .dropout(config.dropout);
 }
 
@@ -120,8 +142,12 @@ void describe(ConfigVisitor& v, VitConfig& c) {
   v.field(
       "pooling", c.pooling,
       "What a class is predicted from: a class token, the mean of the patches, both, the class token and "
-      "the distillation token with a classifier each, whose scores are averaged, or what the attention of a "
-      "learned query finds in the patches (SigLIP).");
+      "the distillation token with a classifier each, whose scores are averaged, what the attention of a "
+      "learned query finds in the patches (SigLIP), or the mean of the patches beside a class token "
+      "(patch_mean: BEiT).");
+  v.field(
+      "pool_norm", c.pool_norm,
+      "A norm on the vector that a class is predicted from. In BEiT it stands in place of model.final_norm.");
   v.field("distillation_token", c.distillation_token,
           "Whether a second learned vector follows the class token, as in DeiT.");
   v.field("patch_bias", c.patch_bias, "A bias in the map from pixels to vectors (CLIP has none).");
@@ -140,7 +166,8 @@ namespace {
 
 class VitModel final : public Cloneable<VitModel, EncodingModel> {
  public:
-  VitModel(const ModelConfig& config, const ModelPurpose& purpose) : Cloneable(config, purpose) {
+  VitModel(const ModelConfig& config, const ModelPurpose& purpose)
+      : Cloneable(encoder_config(config, purpose), purpose) {
     const auto options = patch_embedder_options(config, purpose);
     const int64_t shorter = std::min(options.image().height, options.image().width);
     if (shorter < options.patch_size())
@@ -149,13 +176,15 @@ class VitModel final : public Cloneable<VitModel, EncodingModel> {
     make_encoder("embedder", PatchEmbedder(options).ptr());
     if (vit_config(config).pooling == ImagePooling::attention)
       pooling_ = register_module("pooling", AttentionPooling(pooling_options(config)));
+    if (vit_config(config).pool_norm)
+      pool_norm_ = register_module("pool_norm", Norm(norm_options(config, config.d_model)));
     head_ = register_module("head", ModelHead(config, purpose, nullptr, vit_pooling(config, purpose),
                                               classifier_input(vit_config(config), purpose)));
   }
 
   torch::Tensor features(const Batch& batch) override {
-    const auto hidden = hidden_states(batch);
-    return head_->prepare(pooled(hidden));
+    const auto vectors = pooled(hidden_states(batch));
+    return head_->prepare(pool_norm_ ? pool_norm_(vectors) : vectors);
   }
 
   std::optional<PatchGrid> patch_grid(const Batch& batch) const override {
@@ -173,6 +202,7 @@ class VitModel final : public Cloneable<VitModel, EncodingModel> {
     const auto& vit = vit_config(config_);
     if (pooling_) return pooling_->forward(hidden);
     if (!vit.has_class_token()) return hidden.mean(1);
+    if (vit.pooling == ImagePooling::patch_mean) return hidden.slice(1, vit.n_before()).mean(1);
     const auto first = hidden.select(1, 0);
     switch (classifier_input(vit, purpose_)) {
       case ClassifierInput::vector:
@@ -186,6 +216,7 @@ class VitModel final : public Cloneable<VitModel, EncodingModel> {
   }
 
   AttentionPooling pooling_{nullptr};
+  Norm pool_norm_{nullptr};
 };
 
 void count_vit(CostAccount& account, const ModelConfig& config, const ModelPurpose& purpose,
@@ -195,7 +226,10 @@ void count_vit(CostAccount& account, const ModelConfig& config, const ModelPurpo
   const auto images = shape.sizes_of(fields::kImages);
   const int64_t n_patches =
       images.empty() ? shape.length - n_special : options.n_patches(images[2], images[3]);
-  count_vit_body(account, "", config, purpose, shape.batch_size, n_patches);
+  count_vit_body(account, "", encoder_config(config, purpose), purpose, shape.batch_size, n_patches);
+  if (vit_config(config).pool_norm)
+    count_norms(account, "pool_norm", norm_options(config, config.d_model), 1,
+                static_cast<double>(shape.batch_size));
   count_head(account, config, purpose, vit_pooling(config, purpose), static_cast<double>(shape.batch_size),
              classifier_input(vit_config(config), purpose));
 }
@@ -217,6 +251,7 @@ ModelFamily vit_family() {
   ModelFamily family;
   family.name = "vit";
   family.doc = "Vision transformer: an encoder over the patches of an image.";
+  family.has_grid = true;
   family.make_options = options_of<VitConfig>();
   family.heads = {HeadKind::classification, HeadKind::regression, HeadKind::none};
   family.make = makes<VitModel>();

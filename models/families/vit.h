@@ -12,17 +12,20 @@
 
 namespace zoo {
 
-/// The vectors from which a class is predicted. Without a head, the last two are the class token alone.
+/// The vectors from which a class is predicted. Without a head, the two pairs are the class token alone.
 ///   class_token             a learned vector before the patches
 ///   mean                    the mean over the patches
+///   patch_mean              the same, with a class token before the patches all the same (BEiT: Bao et al.
+///                           2022)
 ///   class_and_mean          both, side by side (DINOv2: Oquab et al. 2023)
 ///   class_and_distillation  the class token and the distillation token, each with a classifier (DeiT:
 ///                           Touvron et al. 2021)
 ///   attention               what a learned query finds in the patches, see AttentionPooling (SigLIP)
-enum class ImagePooling { class_token, mean, class_and_mean, class_and_distillation, attention };
+///   patch_mean              the mean of the patches, beside a class token (BEiT)
+enum class ImagePooling { class_token, mean, class_and_mean, class_and_distillation, attention, patch_mean };
 constexpr auto config_names(ImagePooling) {
   return std::to_array<std::string_view>(
-      {"class", "mean", "class_and_mean", "class_and_distillation", "attention"});
+      {"class", "mean", "class_and_mean", "class_and_distillation", "attention", "patch_mean"});
 }
 
 /// The keys of the family, beside `type: vit`.
@@ -31,6 +34,7 @@ struct VitConfig {
   std::optional<int64_t> image_size = {};  // default: the data's
   std::optional<int64_t> n_channels = {};  // default: the data's
   ImagePooling pooling = ImagePooling::class_token;
+  bool pool_norm = false;           // a norm on what a class is predicted from, one vector
   bool distillation_token = false;  // a second learned vector, after the class token
   bool patch_bias = true;           // in the map from pixels to vectors
   VitStem stem = VitStem::patches;

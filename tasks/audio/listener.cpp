@@ -14,7 +14,6 @@
 #include "data/batch.h"
 #include "generation/generator.h"
 #include "generation/rules/timestamps.h"
-#include "models/embedders/audio_embedder.h"
 #include "models/families/families.h"
 #include "models/inference_scope.h"
 #include "tasks/audio/speech_batches.h"
@@ -161,7 +160,8 @@ Listener::Window Listener::window_of(const TokenIds& ids, double begin, int64_t 
 Transcript Listener::heard_at_once(const std::vector<float>& samples) const {
   const auto& experiment = task_.experiment();
   const std::vector<std::vector<float>> recordings = {samples};
-  const auto batch = batch_of_recordings(recordings, experiment.data.audio);
+  const auto batch =
+      batch_of_recordings(recordings, experiment.data.audio, *recording_input(experiment.model));
   auto options = experiment.generation;
   Start start;
   if (!uses_ctc(experiment)) {

@@ -40,8 +40,17 @@ void change(std::vector<float>& samples, const SampleChanges& changes) {
   samples.insert(samples.end(), static_cast<size_t>(changes.after), 0.0F);
 }
 
-/// Spectrograms of unequal length in one tensor.
-class Spectrograms {
+/// What a model reads of recordings of unequal length, in one tensor.
+class RecordingRows {
+ public:
+  virtual ~RecordingRows() = default;
+  /// A row, not yet in the batch.
+  virtual torch::Tensor make(std::vector<float> samples) const = 0;
+  virtual void set(int64_t row, const torch::Tensor& made) = 0;
+  virtual void put_into(Batch& batch) const = 0;
+};
+
+class Spectrograms final : public RecordingRows {
  public:
   /// n_samples: of each recording.
   Spectrograms(const AudioConfig& config, const LogMel& log_mel, const std::vector<int64_t>& n_samples)
@@ -52,15 +61,14 @@ class Spectrograms {
     all_ = torch::zeros({std::ssize(frames_), config.n_mels, longest + longest % 2});
   }
 
-  /// The spectrogram of a row, not yet in the batch.
-  torch::Tensor make(std::vector<float> samples) const {
+  torch::Tensor make(std::vector<float> samples) const override {
     if (is_padded()) samples.resize(std::max(samples.size(), static_cast<size_t>(config_.max_samples())));
     return log_mel_(samples);
   }
-  void set(int64_t row, const torch::Tensor& spectrogram) {
+  void set(int64_t row, const torch::Tensor& spectrogram) override {
     all_[row].narrow(1, 0, spectrogram.size(1)).copy_(spectrogram);
   }
-  void put_into(Batch& batch) const {
+  void put_into(Batch& batch) const override {
     batch.fields[fields::kSpectrograms] = all_;
     if (!is_padded()) batch.fields[fields::kFrames] = int64_tensor(frames_);
   }
@@ -74,18 +82,50 @@ class Spectrograms {
   torch::Tensor all_;  // (B, M, N)
 };
 
+class Waves final : public RecordingRows {
+ public:
+  Waves(const AudioConfig& config, const std::vector<int64_t>& n_samples)
+      : config_(config),
+        counts_(n_samples),
+        all_(torch::zeros(
+            {std::ssize(n_samples), std::max<int64_t>(*std::ranges::max_element(n_samples), 1)})) {}
+
+  torch::Tensor make(std::vector<float> samples) const override {
+    return torch::tensor(config_.standardize ? standardized(std::move(samples)) : samples);
+  }
+  void set(int64_t row, const torch::Tensor& samples) override {
+    all_[row].narrow(0, 0, samples.size(0)).copy_(samples);
+  }
+  void put_into(Batch& batch) const override {
+    batch.fields[fields::kSamples] = all_;
+    batch.fields[fields::kSampleCounts] = int64_tensor(counts_);
+  }
+
+ private:
+  const AudioConfig& config_;
+  std::vector<int64_t> counts_;
+  torch::Tensor all_;  // (B, N)
+};
+
+std::unique_ptr<RecordingRows> rows_for(RecordingInput input, const AudioConfig& config,
+                                        const LogMel& log_mel, const std::vector<int64_t>& n_samples) {
+  if (input == RecordingInput::samples) return std::make_unique<Waves>(config, n_samples);
+  return std::make_unique<Spectrograms>(config, log_mel, n_samples);
+}
+
 class SpeechBatches final : public PlannedBatches {
  public:
   SpeechBatches(std::vector<Recording> recordings, std::vector<TokenIds> transcripts,
                 const AudioConfig& config, TranscriptLayout layout, const SpecialTokens& special,
-                const BatchOptions& options)
+                const BatchOptions& options, RecordingInput input)
       : PlannedBatches(options),
         recordings_(std::move(recordings)),
         transcripts_(std::move(transcripts)),
         config_(config),
         log_mel_(config),
         layout_(layout),
-        special_(special) {
+        special_(special),
+        input_(input) {
     if (recordings_.size() != transcripts_.size())
       throw std::invalid_argument("recordings and transcripts must be of equal number");
     if (layout == TranscriptLayout::decoder) require_teacher_forcing(special, "speech_recognition");
@@ -115,18 +155,18 @@ class SpeechBatches final : public PlannedBatches {
       n_samples.push_back(n_samples_read(recording(example), config_, changed.speed) + changed.before +
                           changed.after);
     }
-    Spectrograms spectrograms(config_, log_mel_, n_samples);
+    const auto rows = rows_for(input_, config_, log_mel_, n_samples);
     for (int64_t row = used.first; row < used.first + used.count; ++row) {
       const auto b = static_cast<size_t>(row);
       auto samples = read_samples(recording(examples[b]).file, config_, changes[b].speed);
       if (shuffled()) change(samples, changes[b]);
-      auto spectrogram = spectrograms.make(std::move(samples));
+      auto made = rows->make(std::move(samples));
       if (shuffled() && config_.augment.spec_augment)
-        hide_parts(spectrogram, *config_.augment.spec_augment, random[b]);
-      spectrograms.set(row, spectrogram);
+        hide_parts(made, *config_.augment.spec_augment, random[b]);
+      rows->set(row, made);
     }
     Batch batch;
-    spectrograms.put_into(batch);
+    rows->put_into(batch);
     batch.fields[fields::kRecordingNumbers] = int64_tensor(examples);
     add_transcripts(batch, rows_at(transcripts_, examples));
     return batch;
@@ -151,6 +191,7 @@ class SpeechBatches final : public PlannedBatches {
   LogMel log_mel_;
   TranscriptLayout layout_;
   SpecialTokens special_;
+  RecordingInput input_;
 };
 
 }  // namespace
@@ -158,20 +199,37 @@ class SpeechBatches final : public PlannedBatches {
 std::unique_ptr<BatchSource> speech_batches(std::vector<Recording> recordings,
                                             std::vector<TokenIds> transcripts, const AudioConfig& config,
                                             TranscriptLayout layout, const SpecialTokens& special,
-                                            const BatchOptions& options) {
+                                            const BatchOptions& options, RecordingInput input) {
   return std::make_unique<SpeechBatches>(std::move(recordings), std::move(transcripts), config, layout,
-                                         special, options);
+                                         special, options, input);
 }
 
-Batch batch_of_recordings(std::span<const std::vector<float>> recordings, const AudioConfig& config) {
+std::vector<float> standardized(std::vector<float> samples) {
+  constexpr double least = 1e-7;
+  if (samples.empty()) return samples;
+  const auto n = static_cast<double>(samples.size());
+  double sum = 0, squares = 0;
+  for (const float sample : samples) sum += static_cast<double>(sample);
+  const double mean = sum / n;
+  for (const float sample : samples) {
+    const double difference = static_cast<double>(sample) - mean;
+    squares += difference * difference;
+  }
+  const double scale = 1 / std::sqrt(squares / n + least);
+  for (float& sample : samples) sample = static_cast<float>((static_cast<double>(sample) - mean) * scale);
+  return samples;
+}
+
+Batch batch_of_recordings(std::span<const std::vector<float>> recordings, const AudioConfig& config,
+                          RecordingInput input) {
   const LogMel log_mel(config);
   std::vector<int64_t> n_samples;
   for (const auto& samples : recordings) n_samples.push_back(std::ssize(samples));
-  Spectrograms spectrograms(config, log_mel, n_samples);
+  const auto rows = rows_for(input, config, log_mel, n_samples);
   for (int64_t row = 0; row < std::ssize(recordings); ++row)
-    spectrograms.set(row, spectrograms.make(recordings[static_cast<size_t>(row)]));
+    rows->set(row, rows->make(recordings[static_cast<size_t>(row)]));
   Batch batch;
-  spectrograms.put_into(batch);
+  rows->put_into(batch);
   return batch;
 }
 

@@ -36,10 +36,19 @@
 namespace zoo {
 namespace {
 
-ModelPurpose purpose_for(const Experiment& experiment, int64_t vocab_size, int64_t start_token) {
+/// pad: the padding token, or nothing if no vocabulary is known.
+ModelPurpose purpose_for(const Experiment& experiment, int64_t vocab_size, int64_t start_token,
+                         std::optional<int64_t> pad) {
   const int64_t n_mels = experiment.data.audio.n_mels;
   if (uses_ctc(experiment)) {
-    return {.head = HeadKind::ctc, .vocab_size = vocab_size, .n_classes = vocab_size + 1, .n_mels = n_mels};
+    ModelPurpose purpose{.head = HeadKind::ctc, .vocab_size = vocab_size, .n_mels = n_mels};
+    const bool is_last = experiment.model.ctc_blank == CtcBlank::last;
+    purpose.n_classes = is_last ? vocab_size + 1 : experiment.model.vocab_size.value_or(vocab_size);
+    if (is_last || !pad) return purpose;
+    if (*pad < 0 || *pad >= purpose.n_classes)
+      throw ConfigError("model.ctc_blank: padding needs a vocabulary with a padding token: set it to last");
+    purpose.ctc_blank = *pad;
+    return purpose;
   }
   return {.head = HeadKind::language_modeling,
           .prompt = PromptUse::answered,
@@ -121,7 +130,8 @@ class SpeechRecognition final : public Task {
       : Task(experiment, std::move(vocabulary)), listed_(std::move(listed)) {}
 
   ModelPurpose purpose() const override {
-    return purpose_for(experiment(), tokenizer().vocab_size(), decoder_start(tokenizer().special()));
+    const auto& special = tokenizer().special();
+    return purpose_for(experiment(), tokenizer().vocab_size(), decoder_start(special), special.pad);
   }
 
   /// The loss, without label smoothing, and the error rates of the model's transcripts.
@@ -139,7 +149,8 @@ class SpeechRecognition final : public Task {
     recordings_[static_cast<size_t>(split)] = recordings;
     const auto layout = uses_ctc(experiment()) ? TranscriptLayout::ctc : TranscriptLayout::decoder;
     return prefetched(speech_batches(std::move(recordings), std::move(transcripts), experiment().data.audio,
-                                     layout, tokenizer().special(), batch_options(split)));
+                                     layout, tokenizer().special(), batch_options(split),
+                                     *recording_input(experiment().model)));
   }
 
   std::shared_ptr<const Objective> own_objective(const ObjectiveContext& context) const override {
@@ -226,7 +237,8 @@ std::vector<Prediction> SpeechRecognition::predict(Model& model, const std::vect
       }
     }
     if (!recordings.empty()) {
-      auto texts = transcribe(model, *this, batch_of_recordings(recordings, audio), experiment().generation);
+      const auto batch = batch_of_recordings(recordings, audio, *recording_input(experiment().model));
+      auto texts = transcribe(model, *this, batch, experiment().generation);
       for (size_t i = 0; i < together.size(); ++i)
         found[together[i]].answer = Transcript{.text = std::move(texts[i])};
     }
@@ -264,20 +276,26 @@ std::unique_ptr<Task> make_speech_recognition(const Experiment& experiment, Voca
   if (!vocabulary.tokenizer) {
     std::vector<std::string> texts;
     for (const auto& recording : listed.of(Split::train)) texts.push_back(recording.text);
-    const auto needed = uses_ctc(experiment) ? SpecialTokenSet::none : SpecialTokenSet::all;
+    const bool needs_none = uses_ctc(experiment) && experiment.model.ctc_blank == CtcBlank::last;
+    const auto needed = needs_none ? SpecialTokenSet::none : SpecialTokenSet::all;
     vocabulary.tokenizer = make_tokenizer_for(experiment.data.tokenizer, needed, reader_of({&texts}));
   }
   return std::make_unique<SpeechRecognition>(experiment, std::move(vocabulary), std::move(listed));
 }
 
-void validate_speech_recognition(const Experiment& experiment, const Complain& complain) {
+/// Keys of data.audio that are for spectrograms, where a model reads samples.
+void validate_samples(const AudioConfig& audio, const Complain& complain) {
+  if (audio.padding != RecordingPadding::batch)
+    complain("data.audio.padding", "must be batch: the model is told where recordings end");
+  if (audio.augment.spec_augment)
+    complain("data.audio.augment.spec_augment",
+             "hides parts of spectrograms, and the model reads samples: leave it out, and set masks of "
+             "model.architecture");
+}
+
+void validate_spectrograms(const Experiment& experiment, const Complain& complain) {
   const auto& model = experiment.model;
   const auto& audio = experiment.data.audio;
-  if (!reads_recordings(model)) {
-    complain("model.architecture",
-             fmt::format("must be speech_encoder or whisper, not {}", model.architecture.type));
-    return;
-  }
   const double silence = 2 * audio.augment.shift;
   const auto frames =
       static_cast<int64_t>((audio.max_seconds + silence) * static_cast<double>(audio.sample_rate) /
@@ -297,6 +315,19 @@ void validate_speech_recognition(const Experiment& experiment, const Complain& c
         "model.architecture",
         fmt::format("reads {} bands, but data.audio.n_mels is {}: leave out n_mels", *bands, audio.n_mels));
   }
+}
+
+void validate_speech_recognition(const Experiment& experiment, const Complain& complain) {
+  const auto input = recording_input(experiment.model);
+  if (!input) {
+    complain("model.architecture", fmt::format("must be speech_encoder, wave_encoder or whisper, not {}",
+                                               experiment.model.architecture.type));
+    return;
+  }
+  if (*input == RecordingInput::samples)
+    validate_samples(experiment.data.audio, complain);
+  else
+    validate_spectrograms(experiment, complain);
   if (uses_ctc(experiment)) {
     if (experiment.training.label_smoothing > 0)
       complain("training.label_smoothing", "is not for CTC: leave it out");
@@ -317,13 +348,15 @@ TaskType speech_recognition() {
   type.best_by = {rate("wer", "word error rate"), rate("cer", "character error rate")};
   type.comparison = type.best_by.front();
   type.needs = VocabularyNeeds::tokenizer;
-  type.needs_special_tokens = [](const Experiment& experiment) { return !uses_ctc(experiment); };
+  type.needs_special_tokens = [](const Experiment& experiment) {
+    return !uses_ctc(experiment) || experiment.model.ctc_blank == CtcBlank::padding;
+  };
   type.predicts_from = PredictionInput::audio_file;
   type.predicts = PredictionKind::transcript;
   type.make = make_speech_recognition;
   type.validate = validate_speech_recognition;
   type.purpose = [](const Experiment& experiment, int64_t vocab_size) -> std::optional<ModelPurpose> {
-    return purpose_for(experiment, vocab_size, /*start_token=*/0);
+    return purpose_for(experiment, vocab_size, /*start_token=*/0, /*pad=*/std::nullopt);
   };
   return type;
 }

@@ -5,7 +5,6 @@
 
 #include "generation/ctc_search.h"
 #include "generation/generator.h"
-#include "models/embedders/audio_embedder.h"
 #include "models/families/families.h"
 #include "models/inference_scope.h"
 #include "tasks/text/text_tasks.h"
@@ -16,11 +15,16 @@ namespace {
 std::vector<std::string> transcribe_by_ctc(Model& model, const Task& task, const Batch& recordings,
                                            int64_t beam) {
   const InferenceScope scope(model);
+  const auto& aligning = *model.aligning();
   const auto logits = model.logits(model.hidden_states(model.on_device(recordings)));
-  const auto log_probs = logits.to(torch::kCPU, torch::kFloat).log_softmax(-1);  // (B, T, V + 1)
+  const auto log_probs = logits.to(torch::kCPU, torch::kFloat).log_softmax(-1);  // (B, T, C)
+  const auto& tokenizer = task.tokenizer();
   std::vector<std::string> texts;
-  for (const auto& hypothesis : ctc_search(log_probs, audio_lengths(recordings), beam))
-    texts.push_back(task.tokenizer().decode(hypothesis.ids));
+  for (auto& [ids, logprob] : ctc_search(log_probs, aligning.n_moments(recordings), beam, aligning.blank())) {
+    // A published model may have more classes than tokens.
+    std::erase_if(ids, [&](int64_t id) { return id >= tokenizer.vocab_size(); });
+    texts.push_back(tokenizer.decode(ids));
+  }
   return texts;
 }
 

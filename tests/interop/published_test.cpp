@@ -109,7 +109,7 @@ ModelPurpose purpose_of(const ForeignDescription& described) {
   auto purpose =
       (type.purpose ? type.purpose(experiment, vocab_size) : std::nullopt).value_or(ModelPurpose());
   purpose.vocab_size = vocab_size;
-  purpose.n_classes = type.needs_labels() ? n_labels : 0;
+  if (purpose.head != HeadKind::ctc) purpose.n_classes = type.needs_labels() ? n_labels : 0;
   if (task == "text_classification") purpose.head = HeadKind::classification;
   if (task == "token_classification") purpose.head = HeadKind::token_classification;
   purpose.start_token = std::max<int64_t>(purpose.start_token, 0);
@@ -209,7 +209,7 @@ TEST(PublishedModels, AreOfAllFamilies) {
       {"olmo", 2},    {"granite", 2},   {"smollm3", 0},     {"starcoder2", 1},  {"cohere", 1},
       {"cohere2", 0}, {"glm", 0},       {"glm4", 0},        {"mt5", 0},         {"modernbert", 2},
       {"mbart", 2},   {"mpnet", 2},     {"deepseek_v2", 1}, {"deepseek_v3", 2}, {"nomic_bert", 0},
-      {"deit", 0},    {"clip", 2},      {"siglip", 0}};
+      {"deit", 0},    {"clip", 2},      {"siglip", 0},      {"hubert", 2},      {"beit", 1}};
   for (const auto& family : foreign_families()) {
     const auto fewer = found.find(family.model_type);
     EXPECT_GE(models[family.model_type], fewer == found.end() ? 3 : fewer->second) << family.model_type;

@@ -14,6 +14,7 @@
 
 #include "layers/attention/kinds/shaw_attention.h"
 #include "layers/attention/position_bias.h"
+#include "layers/found_positions.h"
 #include "layers/transformer_layer.h"
 #include "layers/weights/embedding.h"
 
@@ -94,6 +95,14 @@ std::vector<Sample> samples() {
   list.push_back(sample(
       T5Bias(T5BiasOptions(3).n_buckets(8)), [](auto& bias) { return bias(PositionRange(0, 6)); },
       "T5Bias(n_heads=3, n_buckets=8, max_distance=128, direction=bidirectional)"));
+  list.push_back(sample(
+      torch::nn::ModuleHolder(
+          std::make_shared<GridBiasImpl>(GridBiasOptions(3, {.rows = 2, .columns = 3, .n_before = 1}))),
+      [](auto& bias) { return bias->at(PositionRange(0, 7), torch::kCPU); },
+      "GridBias(n_heads=3, rows=2, columns=3)"));
+  list.push_back(sample(torch::nn::ModuleHolder(std::make_shared<ConvolutionalPositionsImpl>(
+                            ConvolutionalPositionsOptions(kModelWidth).kernel_size(4).groups(3))),
+                        on_x, "ConvolutionalPositions(d_model=12, kernel_size=4, groups=3)"));
   const TokenEmbedding table(TokenEmbeddingOptions(kRowsOfTable, kModelWidth).scale(2));
   list.push_back(sample(
       table, [ids](auto& embedding) { return embedding(ids); },

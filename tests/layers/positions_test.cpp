@@ -12,8 +12,10 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include "base/error.h"
 #include "layers/attention/position_bias.h"
 #include "layers/attention/rotary.h"
+#include "layers/found_positions.h"
 
 namespace zoo {
 namespace {
@@ -242,6 +244,76 @@ TEST(T5Bias, NeedsBucketsForBothDirections) {
   EXPECT_THROW(T5Bias(T5BiasOptions(2).n_buckets(3)), c10::Error);
   EXPECT_NO_THROW(T5Bias(T5BiasOptions(2).n_buckets(4)));
   EXPECT_NO_THROW(T5Bias(T5BiasOptions(2).n_buckets(2).direction(Direction::causal)));
+}
+
+// On a grid of 2 × 3 behind a class token: 3 × 5 distances, then those of the class token.
+TEST(GridBias, IsByTheDistanceInRowsAndColumns) {
+  const GridShape grid{.rows = 2, .columns = 3, .n_before = 1};
+  EXPECT_EQ(grid.n_distances(), 18);
+  const auto distances = grid_distances(grid);
+  const auto row = [&](int64_t query, int64_t key) { return distances[query][key].item<int64_t>(); };
+  EXPECT_EQ(row(1, 1), 7);  // in the middle of the 15
+  EXPECT_EQ(row(2, 1), 8);  // one column further on
+  EXPECT_EQ(row(4, 1), 12);
+  EXPECT_EQ(row(1, 6), 0);
+  EXPECT_EQ(row(6, 1), 14);
+  EXPECT_EQ(row(5, 3), row(4, 2));
+  EXPECT_EQ(row(0, 3), 15);
+  EXPECT_EQ(row(3, 0), 16);
+  EXPECT_EQ(row(0, 0), 17);
+  EXPECT_EQ(grid_distances({.rows = 2, .columns = 3}).max().item<int64_t>(), 14);
+}
+
+TEST(GridBias, IsForOneSize) {
+  GridBiasImpl bias(GridBiasOptions(2, {.rows = 2, .columns = 3, .n_before = 1}));
+  EXPECT_EQ(bias.at(PositionRange(0, 7), torch::kCPU).sizes(), (torch::IntArrayRef{1, 2, 7, 7}));
+  EXPECT_THROW(bias.at(PositionRange(0, 8), torch::kCPU), DataError);
+}
+
+// The definitions of wav2vec 2.0: a kernel of four places reads two before and one behind.
+TEST(ConvolutionalPositions, ReadTheirNeighbours) {
+  torch::manual_seed(1);
+  constexpr int64_t kPlace = 5;
+  for (const int64_t kernel_size : {4, 3, 1}) {
+    ConvolutionalPositionsImpl positions(ConvolutionalPositionsOptions(6).kernel_size(kernel_size).groups(2));
+    auto x = torch::randn({1, 11, 6});
+    const torch::NoGradGuard no_grad;
+    const auto before = positions.forward(x);
+    EXPECT_EQ(before.sizes(), x.sizes());
+    x[0][kPlace][4] += 1;  // of the second group
+    const auto changed = (positions.forward(x) != before)[0];
+    for (int64_t t = 0; t < 11; ++t) {
+      const bool sees = t - kernel_size / 2 <= kPlace && kPlace < t - kernel_size / 2 + kernel_size;
+      EXPECT_EQ(changed[t].narrow(0, 3, 3).any().item<bool>(), sees) << kernel_size << " " << t;
+      EXPECT_FALSE(changed[t].narrow(0, 0, 3).any().item<bool>()) << kernel_size << " " << t;
+    }
+  }
+}
+
+TEST(ConvolutionalPositions, WeightsHaveTheNormsOfTheirPlaces) {
+  torch::manual_seed(2);
+  ConvolutionalPositionsImpl positions(ConvolutionalPositionsOptions(6).kernel_size(4).groups(2));
+  const torch::NoGradGuard no_grad;
+  EXPECT_TRUE(torch::allclose(positions.gain, positions.direction.norm(2, {0, 1})));
+  const auto x = torch::randn({2, 9, 6});
+  const auto before = positions.forward(x);
+  positions.direction.mul_(3);
+  EXPECT_TRUE(torch::allclose(positions.forward(x), before, 1e-4, 1e-5)) << "only its direction counts";
+  const auto by_hand =
+      torch::gelu(torch::conv1d(x.transpose(1, 2), positions.direction / 3, positions.bias, 1, 2, 1, 2));
+  EXPECT_TRUE(torch::allclose(before, by_hand.narrow(2, 0, 9).transpose(1, 2), 1e-4, 1e-5));
+}
+
+// Padding behind a short row is no part of what its places read.
+TEST(ConvolutionalPositions, DoNotReadPadding) {
+  torch::manual_seed(3);
+  ConvolutionalPositionsImpl positions(ConvolutionalPositionsOptions(6).kernel_size(5).groups(3));
+  const torch::NoGradGuard no_grad;
+  const auto x = torch::randn({2, 7, 6});
+  const auto padded = with_found_positions(positions, x, torch::tensor({7, 4}));
+  const auto alone = with_found_positions(positions, x.narrow(0, 1, 1).narrow(1, 0, 4), {});
+  EXPECT_TRUE(torch::allclose(padded[1].narrow(0, 0, 4), alone[0], 1e-5, 1e-6));
+  EXPECT_EQ(padded[1].narrow(0, 4, 3).abs().max().item<float>(), 0);
 }
 
 TEST(Alibi, FallsWithTheDistance) {

@@ -203,6 +203,8 @@ TEST(WeightOwners, VisitEveryRowOnceAndKnowItsUse) {
   EXPECT_EQ(visited_rows(*OutputProjection(options)), (Uses{{WeightUse::lm_head, kTableRows}}));
   EXPECT_EQ(visited_rows(*OutputProjection(options, embedding)), Uses());  // the matrix is the embedding's
   EXPECT_EQ(visited_rows(*T5Bias(T5BiasOptions(4).n_buckets(8))), (Uses{{WeightUse::table, 8}}));
+  const GridBiasOptions grid(4, {.rows = 2, .columns = 3, .n_before = 1});
+  EXPECT_EQ(visited_rows(*std::make_shared<GridBiasImpl>(grid)), (Uses{{WeightUse::table, 3 * 5 + 3}}));
 }
 
 TEST(StoredWeights, HaveProductsCloseToThoseOfFloat) {

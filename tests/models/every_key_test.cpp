@@ -106,6 +106,15 @@ std::vector<Subject> subjects() {
       {text("architecture: {type: whisper, max_frames: 22}, position: learned, n_decoder_layers: 3")},
       {text("architecture: {type: whisper, max_frames: 22, pad_to_max: false}, position: rotary")},
       {text("architecture: {type: speech_encoder, max_frames: 22}, position: sinusoidal"), HeadKind::ctc},
+      {text("architecture: {type: wave_encoder, conv_widths: [5, 6], conv_kernels: [4, 3], conv_strides: [3, "
+            "2], masks: {time_share: 0.3, time_length: 2, feature_share: 0.2, feature_length: 3}}, position: "
+            "{type: convolution, kernel_size: 6, groups: 4}"),
+       HeadKind::ctc},
+      {text(encoder + "position: {type: convolution, kernel_size: 5, groups: 4}"), fill},
+      {text(encoder + "position: sinusoidal, stored_sinusoids: true"), fill},
+      {"{architecture: {type: vit, patch_size: 8, pooling: patch_mean, pool_norm: true}, final_norm: false, "
+       "score_position: grid, score_bias_by_layer: true, d_model: 24, n_heads: 4, n_layers: 2, dropout: 0}",
+       classify},
   };
 }
 
@@ -134,8 +143,17 @@ Batch batch_for(const ModelConfig& config) {
   torch::manual_seed(5);
   Batch batch;
   if (reads_images(config)) {
-    batch.fields = {{"images", torch::randn({4, channels_of(config), kImage.height, kImage.width})}};
+    const bool has_grid = config.architecture.type == "vit" &&
+                          (config.score_position == Position::grid || config.position == Position::grid);
+    const int64_t side =
+        has_grid ? config.architecture.as<VitConfig>().image_size.value_or(kImage.height) : kImage.height;
+    batch.fields = {{"images", torch::randn({4, channels_of(config), side, side})}};
     if (compares_pictures(config)) batch.input.ids = tokens(4, 14);
+    return batch;
+  }
+  if (recording_input(config) == RecordingInput::samples) {
+    batch.fields = {{fields::kSamples, torch::randn({4, 60})},
+                    {fields::kSampleCounts, torch::tensor({60, 57, 30, 20}, torch::kInt64)}};
     return batch;
   }
   if (reads_recordings(config)) {
@@ -198,9 +216,13 @@ const char* no_effect(const std::string& key, const ModelConfig& config, HeadKin
   if (config.attention.front() == "disentangled" && is({"n_kv_heads"}))
     return "there are as many heads of keys as of queries";
   if (is({"key_bias"}) && config.projection == Projection::fused) return "a fused map has one bias for all";
-  if (config.architecture.type == "speech_encoder" &&
-      is({"vocab_size", "scale_embeddings", "embedding_scale", "embedding_norm", "embedding_width"}))
+  const bool reads_samples = config.architecture.type == "wave_encoder";
+  if ((config.architecture.type == "speech_encoder" || reads_samples) &&
+      is({"vocab_size", "scale_embeddings", "embedding_scale", "embedding_width"}))
     return "recordings have no tokens";
+  if (is({"embedding_norm"}) && config.architecture.type == "speech_encoder")
+    return "recordings have no tokens";
+  if (is({"ctc_blank"})) return "the task chooses the classes";
   if (is({"architecture.stem_norm"}) && config.architecture.as<VitConfig>().stem == VitStem::patches)
     return "patches have no convolutions";
   if (is({"architecture.image.stem_norm"})) return "patches have no convolutions";
@@ -219,7 +241,7 @@ const char* no_effect(const std::string& key, const ModelConfig& config, HeadKin
   if (is({"relative_max_distance"}) && !has_buckets && config.position != Position::shaw)
     return "for t5 and shaw";
   if (is({"gate"}) && !activation_of(config)->is_gated()) return "the activation has no gate";
-  if (is({"max_positions"}) && config.position != Position::learned)
+  if (is({"max_positions"}) && config.position != Position::learned && !config.stored_sinusoids)
     return "limits what is generated, and tables of learned positions";
   if (reads_images(config) && !compares_pictures(config) &&
       is({"vocab_size", "tie_embeddings", "scale_embeddings", "embedding_scale", "embedding_width",

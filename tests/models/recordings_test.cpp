@@ -7,8 +7,10 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include "base/random.h"
 #include "models/families/model_cost.h"
 #include "models/families/speech_encoder.h"
+#include "models/families/wave_encoder.h"
 #include "models/families/whisper.h"
 #include "tests/support/errors.h"
 #include "tests/support/small_models.h"
@@ -73,6 +75,107 @@ TEST(Recordings, PaddingChangesNothing) {
     }
     EXPECT_FALSE(torch::equal(scores[1][0], scores[0][0]));
   }
+}
+
+ModelConfig small_wave_encoder(const WaveEncoderConfig& keys = {}) {
+  auto config = small_config(Architecture::encoder, Position::none);
+  auto wave = keys;
+  wave.conv_widths = {5, 6, 7};
+  wave.conv_kernels = {4, 3, 2};
+  wave.conv_strides = {3, 2, 1};
+  config.architecture = Selection("wave_encoder", wave);
+  config.position = Selection("convolution", ConvolutionPositionConfig{.kernel_size = 6, .groups = 3});
+  config.embedding_norm = true;
+  config.norm_placement = NormPlacement::post;
+  return config;
+}
+
+/// Recordings of these samples; what follows a recording is noise.
+Batch waves_of(const std::vector<int64_t>& counts, int64_t n) {
+  Batch batch;
+  batch.fields = {{fields::kSamples, torch::randn({std::ssize(counts), n})},
+                  {fields::kSampleCounts, torch::tensor(counts, torch::kInt64)}};
+  return batch;
+}
+
+TEST(Recordings, PaddingOfSamplesChangesNothing) {
+  const torch::NoGradGuard no_grad;
+  const std::vector<int64_t> counts = {60, 41, 17, 3};
+  for (const auto norm : {WaveNorm::first, WaveNorm::each}) {
+    for (const auto position : {"convolution", "rotary", "t5"}) {
+      torch::manual_seed(3);
+      auto config = small_wave_encoder({.conv_norm = norm});
+      if (std::string_view(position) != "convolution") config.position = Selection(position);
+      const auto model = random_model(config, kLabelling);
+      const auto batch = waves_of(counts, 60);
+      const auto hidden = model->hidden_states(batch);
+      const auto n = model->aligning()->n_moments(batch);
+      for (int64_t row = 0; row < 4; ++row) {
+        auto alone = take_rows(batch, row, 1);
+        const int64_t count = counts[static_cast<size_t>(row)];
+        alone.fields[fields::kSamples] = alone.field(fields::kSamples).narrow(1, 0, count);
+        const auto expected = model->hidden_states(alone);
+        EXPECT_EQ(expected.size(1), n[row].item<int64_t>());
+        EXPECT_TRUE(close(hidden[row].narrow(0, 0, expected.size(1)), expected[0])) << position << row;
+        alone.fields.erase(fields::kSampleCounts);
+        EXPECT_TRUE(close(model->hidden_states(alone), expected)) << position << row;
+      }
+    }
+  }
+}
+
+TEST(Recordings, AShortRecordingIsFollowedBySilence) {
+  const torch::NoGradGuard no_grad;
+  const auto model = random_model(small_wave_encoder(), kLabelling);
+  const auto options = wave_options(small_wave_encoder());
+  EXPECT_EQ(options.total_stride(), 6);
+  EXPECT_EQ(options.receptive_field(), 4 + 3 * 2 + 6 * 1);
+  EXPECT_EQ(options.n_samples(3), options.receptive_field() + 2 * 6);
+  EXPECT_EQ(options.n_vectors(options.n_samples(3)), 3);
+  EXPECT_EQ(options.n_vectors(options.n_samples(3) - 1), 2);
+  const auto batch = waves_of({5}, 5);
+  auto longer = batch;
+  longer.fields[fields::kSamples] = torch::constant_pad_nd(batch.field(fields::kSamples), {0, 11});
+  longer.fields[fields::kSampleCounts] = torch::tensor({16}, torch::kInt64);
+  EXPECT_EQ(model->hidden_states(batch).size(1), 1);
+  EXPECT_TRUE(close(model->hidden_states(batch), model->hidden_states(longer)));
+}
+
+// What training hides in a row depends on the row alone, and not on how a batch is divided.
+TEST(Recordings, TrainingHidesFeatures) {
+  const FeatureMasks masks{.time_share = 0.4,
+                           .time_length = 2,
+                           .feature_share = 0.3,
+                           .feature_length = 3,
+                           .least_feature_masks = 1};
+  const auto x = torch::randn({3, 20, 24}), vector = torch::full({24}, 7.0);
+  const auto lengths = torch::tensor({20, 9, 1}, torch::kInt64);
+  const auto hidden = with_hidden_features(x, lengths, vector, masks, {.seed = 5, .first_row = 4});
+  const auto is_vector = (hidden == 7).any(2), is_zero = (hidden == 0).all(1);  // (B, T), (B, D)
+  EXPECT_EQ(is_vector[0].sum().item<int64_t>() % 1, 0);
+  EXPECT_GE(is_vector[0].sum().item<int64_t>(), 2);
+  EXPECT_LE(is_vector[0].sum().item<int64_t>(), 2 * (static_cast<int64_t>(0.4 * 20 / 2) + 1));
+  EXPECT_FALSE(is_vector[1].narrow(0, 9, 11).any().item<bool>()) << "padding is not hidden";
+  EXPECT_FALSE(is_vector[2].any().item<bool>()) << "it is shorter than a span";
+  EXPECT_GE(is_zero.sum(1).min().item<int64_t>(), 3);
+  EXPECT_FALSE(torch::equal(
+      is_vector[0], with_hidden_features(x, {}, vector, masks, {.seed = 6, .first_row = 4}).eq(7).any(2)[0]));
+  const auto second = with_hidden_features(x.narrow(0, 1, 1), lengths.narrow(0, 1, 1), vector, masks,
+                                           {.seed = 5, .first_row = 5});
+  EXPECT_TRUE(torch::equal(second[0], hidden[1]));
+
+  const auto labeller = random_model(small_wave_encoder({.masks = masks}), kLabelling);
+  const auto batch = waves_of({60, 41}, 60);
+  const auto seen = labeller->hidden_states(batch);
+  EXPECT_TRUE(torch::equal(seen, labeller->hidden_states(batch))) << "evaluation hides nothing";
+  labeller->train();
+  const RandomScope random({3});
+  EXPECT_FALSE(close(seen, labeller->hidden_states(batch)));
+  auto inactive = masks;
+  inactive.active = false;
+  const auto other = random_model(small_wave_encoder({.masks = inactive}), kLabelling);
+  other->train();
+  EXPECT_TRUE(close(other->hidden_states(batch), seen));
 }
 
 TEST(Recordings, PublishedModelsReadTheSilence) {
@@ -166,6 +269,14 @@ TEST(Recordings, CostWhatTheirModulesHave) {
     if (position == Position::learned) continue;
     const auto labeller = small_speech_encoder(position);
     EXPECT_EQ(model_cost(labeller, kLabelling, 8).parameters, real(labeller, kLabelling));
+  }
+  for (const auto norm : {WaveNorm::first, WaveNorm::each}) {
+    const auto waves = small_wave_encoder({.conv_bias = true, .conv_norm = norm, .masks = FeatureMasks()});
+    EXPECT_EQ(model_cost(waves, kLabelling, 8).parameters, real(waves, kLabelling));
+    const auto whole = pass_shape(waves_of({76, 76}, 76));
+    EXPECT_DOUBLE_EQ(forward_flops(waves, kLabelling, whole),
+                     model_cost(waves, kLabelling, wave_options(waves).n_vectors(76)).flops_per_token * 2 *
+                         static_cast<double>(wave_options(waves).n_vectors(76)));
   }
   // The cost of a batch of recordings, without that of their padding, is that of their vectors and tokens.
   const auto writer = small_whisper(/*pads=*/false);

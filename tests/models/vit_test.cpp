@@ -112,8 +112,33 @@ TEST(Vit, ReadsImagesOfOtherSizes) {
   }
 }
 
+/// BEiT: scores by the distance of patches, of each layer or of all layers.
+ModelConfig beit(bool by_layer) {
+  auto config =
+      small_vit({.patch_size = 4, .pooling = ImagePooling::patch_mean, .pool_norm = true}, Position::none);
+  config.score_position = Position::grid;
+  config.score_bias_by_layer = by_layer;
+  config.final_norm = false;
+  return config;
+}
+
+// 8 × 12 pixels are 2 × 3 patches, in whose order the model's table of distances is.
+TEST(Vit, WithScoresByDistanceReadsImagesOfOneSize) {
+  for (const bool by_layer : {false, true}) {
+    const auto config = beit(by_layer);
+    const auto model = random_model(config, kPurpose);
+    const auto images = torch::randn({2, 3, 8, 12});
+    EXPECT_FALSE(close(logits(*model, images), logits(*model, images.roll(4, 3)))) << "the order counts";
+    const auto other = torch::randn({2, 3, 12, 12});
+    EXPECT_THAT(message_of<DataError>([&] { logits(*model, other); }), HasSubstr("this model reads 12 x 8"));
+    int64_t tables = 0;
+    for (const auto& item : model->named_parameters()) tables += item.key().ends_with("numbers.weight");
+    EXPECT_EQ(tables, by_layer ? config.n_layers : 1);
+  }
+}
+
 TEST(Vit, CostsAreThoseOfTheModel) {
-  std::vector<ModelConfig> configs = {small_vit(),
+  std::vector<ModelConfig> configs = {small_vit(), beit(true), beit(false),
                                       small_vit({.patch_size = 2, .pooling = ImagePooling::mean}),
                                       small_vit({.patch_size = 4}, Position::sinusoidal)};
   configs.push_back(small_vit());
@@ -147,7 +172,7 @@ TEST(Vit, BadConfigurationsGetOneLine) {
     return message_of<ConfigError>([&] { initialized_model(config, kPurpose); });
   };
   EXPECT_THAT(problem(small_vit({.patch_size = 4}, Position::rotary)),
-              HasSubstr("model.position: of a vit must be learned, sinusoidal or none, not rotary"));
+              HasSubstr("model.position: of a vit must be learned, sinusoidal, grid or none, not rotary"));
   auto mixer = small_vit({.patch_size = 4, .pooling = ImagePooling::mean}, Position::none);
   ConfigFile::parse("attention: {type: mlp, length: 7}", "test").read(mixer);
   EXPECT_THAT(problem(mixer), HasSubstr("model.attention: mlp is for 7 tokens, but an image has 6"));

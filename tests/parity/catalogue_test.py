@@ -30,7 +30,7 @@ def with_bias_of_logits(model):
 
 
 def marian(model):
-    """Tables of sinusoids, which transformers keeps as parameters that are never trained."""
+    """Tables of sinusoids, which transformers keeps as parameters."""
     tables = (model.model.encoder.embed_positions, model.model.decoder.embed_positions)
     return with_bias_of_logits(model) - sum(count(table) for table in tables)
 
@@ -57,7 +57,7 @@ def with_output(model):
 
 CORRECTIONS = {
     "t5": with_output, "whisper": without_sinusoids, "big_bird": without_pooler, "esm": without_contacts, "bart": with_bias_of_logits,
-    "marian": marian, "mbart": with_bias_of_logits, "mt5": with_own_output,
+    "marian": marian, "pegasus": marian, "mbart": with_bias_of_logits, "mt5": with_own_output,
 }  # fmt: skip
 
 

@@ -142,6 +142,10 @@ TEST_F(HubTokenizerParity, Tiktoken) {
   for (const auto* name : {"tiktoken", "tiktoken-gpt2"}) compare(name);
 }
 
+TEST_F(HubTokenizerParity, CharactersOfSpeech) {
+  for (const auto* name : {"speech", "speech-own"}) compare(name);
+}
+
 TEST_F(HubTokenizerParity, Esm) { compare("esm"); }
 
 TEST_F(HubTokenizerParity, Bert) {
@@ -174,6 +178,9 @@ TEST_F(HubSentencePieceParity, T5) {
 }
 
 TEST_F(HubSentencePieceParity, Siglip) { compare("siglip"); }
+TEST_F(HubSentencePieceParity, Pegasus) {
+  for (const auto* name : {"pegasus", "pegasus-9", "pegasus-plain"}) compare(name);
+}
 
 TEST_F(HubSentencePieceParity, Llama) { compare("llama"); }
 

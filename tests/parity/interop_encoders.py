@@ -1,9 +1,11 @@
 """Cases of reference_interop.py: encoders and encoder-decoders made from BERT, BART and T5."""
 
+import io
 import random
 import shutil
 
 import reference_interop as shared
+import sentencepiece
 import torch
 from reference import contiguous
 from safetensors.torch import load_file, save_file
@@ -45,6 +47,10 @@ def with_gradients(out, name, model_class, *, is_renamed=False):
     }  # fmt: skip
     if is_renamed:
         gradients = by_stored_names(model, gradients, out / f"{name}.gradients")
+    padding = getattr(getattr(getattr(model, "model", None), "shared", None), "padding_idx", None)
+    if padding is not None and padding in tensors.get("target", ()):
+        # Outputs begin with the padding (Pegasus), whose vector transformers leaves as it is in inputs.
+        gradients["model.shared.weight"][padding] = torch.nan
     if hasattr(model, "final_logits_bias"):
         gradients["final_logits_bias"] = torch.full_like(model.final_logits_bias, torch.nan)
     save_file({key: contiguous(value) for key, value in gradients.items()}, out / f"{name}.gradients.safetensors")
@@ -264,6 +270,91 @@ def nomic_bert(out):
         sizes = shared.encoder_shape(random.Random(f"nomic {seed}")) | {"hidden_act": "gelu" if seed == 3 else "silu"}
         config = NomicBertConfig(**sizes, vocab_size=200, max_position_embeddings=16 + 8 * seed, **shared.LABELS)
         encoded(out, f"nomic_bert_{seed}", model_class, config, shared.word_pieces(), seed, is_renamed=True)
+
+
+def beit(out):
+    """Scores by the distance of patches of each layer, of all layers, and none. The last one has the means of its patches
+    without scales."""
+    from transformers import BeitConfig, BeitForImageClassification
+
+    parts = iter([
+        {"use_relative_position_bias": True, "layer_scale_init_value": 0.1, "use_mean_pooling": True, "drop_path_rate": 0.1},
+        {"use_shared_relative_position_bias": True, "layer_scale_init_value": 0.7, "use_mean_pooling": False,
+         "use_absolute_position_embeddings": True},
+        {"layer_scale_init_value": 0.0, "use_absolute_position_embeddings": True, "drop_path_rate": 0.0},
+    ])  # fmt: skip
+    shared.picture_classifiers(
+        out, "beit", BeitConfig, [BeitForImageClassification] * 3, "beit",
+        lambda draw: shared.encoder_shape(draw) | {"qkv_bias": True} | next(parts), "BeitImageProcessor", do_center_crop=False,
+    )  # fmt: skip
+    for seed in (2, 1, 0):
+        path = out / f"beit_{seed}.safetensors"
+        tensors = load_file(path)
+        model = BeitForImageClassification.from_pretrained(out / f"beit_{seed}", dtype=torch.float32).eval()
+        logits = model(tensors["images"]).logits
+        upstream = torch.randn_like(logits)
+        (logits * upstream).mean().backward()
+        gradients = {
+            key: torch.zeros_like(value) if value.grad is None else value.grad
+            for key, value in model.named_parameters()
+        }  # fmt: skip
+        gradients = by_stored_names(model, gradients, out / f"beit_{seed}.gradients")
+        save_file(gradients, out / f"beit_{seed}.gradients.safetensors")
+        save_file(tensors | {"upstream": upstream}, path)
+    # Published files have a vector for hidden patches and what follows from the size of the picture.
+    places = {
+        f"beit.encoder.layer.{i}.attention.attention.relative_position_bias.relative_position_index": torch.zeros(10, 10, dtype=torch.int64)
+        for i in range(model.config.num_hidden_layers)
+    }  # fmt: skip
+    hidden = {"beit.embeddings.mask_token": torch.zeros(1, 1, model.config.hidden_size)}
+    shared.stored_as(out, "beit_published_0", "beit_0", more=places | hidden, config={"use_mask_token": True})
+    save_file(load_file(out / "beit_0.gradients.safetensors"), out / "beit_published_0.gradients.safetensors")
+
+
+def pegasus_tokenizer(directory):
+    from transformers import PegasusTokenizer
+
+    directory.mkdir()
+    written = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(shared.TEXT.split("\n") * 3), model_writer=written, minloglevel=3, num_threads=1,
+        vocab_size=90, hard_vocab_limit=False, pad_id=0, eos_id=1, unk_id=2, bos_id=-1,
+    )  # fmt: skip
+    (directory / "spiece.model").write_bytes(written.getvalue())
+    return PegasusTokenizer.from_pretrained(directory)
+
+
+def with_sinusoids(model):
+    """Puts into the tables of positions what they are before training: sines, then cosines."""
+    for side in (model.model.encoder, model.model.decoder):
+        n, width = side.embed_positions.weight.shape
+        angles = torch.arange(n)[:, None] / 10000 ** (2 * (torch.arange(width) // 2) / width)
+        with torch.no_grad():
+            side.embed_positions.weight.copy_(torch.cat([angles[:, 0::2].sin(), angles[:, 1::2].cos()], 1))
+
+
+def pegasus(out):
+    """Files have the table of sinusoids, which transformers goes on training: the last two have a random one. The first one
+    is also written without it."""
+    from transformers import PegasusConfig, PegasusForConditionalGeneration
+
+    for seed in range(3):
+        tokenizer = pegasus_tokenizer(out / f"pegasus_files_{seed}")
+        config = PegasusConfig(
+            **bart_shape(random.Random(f"pegasus {seed}"), (5, 7)), vocab_size=len(tokenizer), pad_token_id=0, eos_token_id=1,
+            decoder_start_token_id=0, forced_eos_token_id=1, scale_embedding=seed != 1,
+            activation_function=["relu", "gelu", "relu"][seed], static_position_embeddings=True,
+        )  # fmt: skip
+        name = f"pegasus_{seed}"
+        shared.sequence_to_sequence(
+            out, name, PegasusForConditionalGeneration, config, tokenizer, seed, after=[1], forced_eos_token_id=1,
+            prepare=with_sinusoids if seed == 0 else None,
+        )  # fmt: skip
+        with_gradients(out, name, PegasusForConditionalGeneration)
+    tables = [f"model.{side}.embed_positions.weight" for side in ("encoder", "decoder")]
+    shared.stored_as(out, "pegasus_published_0", "pegasus_0", without=tables)
+    gradients = load_file(out / "pegasus_0.gradients.safetensors")
+    save_file(gradients, out / "pegasus_published_0.gradients.safetensors")
 
 
 CASES = [xlm_roberta, mt5, mbart, m2m_100, albert, electra, mpnet, modernbert, deberta, nomic_bert]

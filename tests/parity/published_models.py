@@ -508,6 +508,13 @@ DINOV2 = {
 add("Dinov2ForImageClassification", DINOV2, {
     "facebook/dinov2-base": {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "mlp_ratio": 4},
 })  # fmt: skip
+BEIT = VIT | {
+    "model_type": "beit", "vocab_size": 8192, "drop_path_rate": 0.1, "layer_scale_init_value": 0.1, "use_mask_token": False,
+    "use_mean_pooling": True, "use_absolute_position_embeddings": False, "use_relative_position_bias": True,
+    "use_shared_relative_position_bias": False,
+}  # fmt: skip
+del BEIT["qkv_bias"]
+add("BeitForImageClassification", BEIT, {"microsoft/beit-base-patch16-224": BASE})
 
 # Models of pictures and texts.
 
@@ -611,6 +618,21 @@ add("WhisperForConditionalGeneration", WHISPER, {
     "openai/whisper-large-v3-turbo": whisper(1280, 32, 20, num_mel_bins=128, vocab_size=51866, decoder_layers=4),
 })  # fmt: skip
 
+WAV2VEC2 = {
+    "model_type": "wav2vec2", "vocab_size": 32, "conv_dim": [512] * 7, "conv_kernel": [10, 3, 3, 3, 3, 2, 2],
+    "conv_stride": [5, 2, 2, 2, 2, 2, 2], "conv_bias": False, "feat_extract_norm": "group", "do_stable_layer_norm": False,
+    "hidden_act": "gelu", "layer_norm_eps": 1e-5, "hidden_dropout": 0.1, "attention_dropout": 0.1,
+    "activation_dropout": 0.1, "feat_proj_dropout": 0.1, "mask_time_prob": 0.05, "mask_time_length": 10,
+    "num_conv_pos_embeddings": 128, "num_conv_pos_embedding_groups": 16, "pad_token_id": 0, "bos_token_id": 1,
+    "eos_token_id": 2,
+}  # fmt: skip
+HUBERT = WAV2VEC2 | {
+    "model_type": "hubert", "conv_bias": True, "feat_extract_norm": "layer", "do_stable_layer_norm": True,
+    "feat_proj_layer_norm": True,
+}  # fmt: skip
+add("Wav2Vec2ForCTC", WAV2VEC2, {"facebook/wav2vec2-base-960h": BASE})
+add("HubertForCTC", HUBERT, {"facebook/hubert-large-ls960-ft": LARGE})
+
 XLM_ROBERTA = ROBERTA | {"model_type": "xlm-roberta", "vocab_size": 250002}
 add("XLMRobertaForMaskedLM", XLM_ROBERTA, dict.fromkeys(("FacebookAI/xlm-roberta-base", "intfloat/multilingual-e5-base"), BASE))
 MT5 = T5_V1_1 | {"model_type": "mt5", "vocab_size": 250112}
@@ -620,6 +642,14 @@ MBART = BART | {
     "activation_dropout": 0.0, "scale_embedding": True,
 }  # fmt: skip
 add("MBartForConditionalGeneration", MBART, {"facebook/mbart-large-50-many-to-many-mmt": two_sides(1024, 12, 16, 4096)})
+PEGASUS = BART | {
+    "model_type": "pegasus", "vocab_size": 96103, "activation_function": "relu", "scale_embedding": True,
+    "static_position_embeddings": True, "bos_token_id": 0, "pad_token_id": 0, "eos_token_id": 1, "decoder_start_token_id": 0,
+}  # fmt: skip
+add("PegasusForConditionalGeneration", PEGASUS, {
+    "google/pegasus-xsum": two_sides(1024, 16, 16, 4096) | {"max_position_embeddings": 512},
+    "google/pegasus-cnn_dailymail": two_sides(1024, 16, 16, 4096),
+})  # fmt: skip
 M2M100 = MBART | {"model_type": "m2m_100", "attention_dropout": 0.1}
 add("M2M100ForConditionalGeneration", M2M100, {
     "facebook/m2m100_418M": two_sides(1024, 12, 16, 4096) | {"vocab_size": 128112},

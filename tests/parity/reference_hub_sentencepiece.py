@@ -1,11 +1,11 @@
-"""Models of SentencePiece by transformers' own ("slow") tokenizers: T5, Llama, Marian."""
+"""Models of SentencePiece by transformers' own ("slow") tokenizers: T5, Pegasus, Llama, Marian."""
 
 import io
 import json
 
 import sentencepiece
 from reference_hub_tokenizers import CORPUS, write
-from transformers import LlamaTokenizer, MarianTokenizer, SiglipTokenizer, T5Tokenizer
+from transformers import LlamaTokenizer, MarianTokenizer, PegasusTokenizer, SiglipTokenizer, T5Tokenizer
 
 
 def model(**options):
@@ -74,6 +74,23 @@ def siglip(directory):
           more=["</s>", " </s> a", "<unk>", "a</s>b", "To BE, or not!", "\u2581a", "  a", "x-y. z", "\u0130 \u03a3"])
 
 
+def pegasus(directory):
+    """The class of version 4. Its own pieces of the special tokens' texts, such as </s>, have other ids than the tokens."""
+    options = {"vocab_size": 600, "pad_id": 0, "eos_id": 1, "unk_id": 2, "bos_id": -1}
+    for name, more, keep in [("pegasus", {}, None), ("pegasus-9", {"offset": 9}, None),
+                             ("pegasus-plain", {}, ("spiece.model", "config.json"))]:
+        folder = directory / name
+        folder.mkdir()
+        (folder / "spiece.model").write_bytes(model(**options))
+        tokenizer = PegasusTokenizer.from_pretrained(folder, **more)
+        if not keep:
+            tokenizer.save_pretrained(folder)
+        (folder / "config.json").write_text(json.dumps({"model_type": "pegasus"}))
+        decode_by_sentencepiece(tokenizer)
+        write(directory, name, keep=keep, reference=tokenizer, n=700, frames=False, places_of=places_by(tokenizer, tokenizer.sp_model),
+              more=["<mask_1>", " <mask_2> x", "</s>", "<pad>", "<unk_2><unk_5>", "<unk>"])
+
+
 def llama(directory):
     folder = directory / "llama"
     folder.mkdir()
@@ -107,4 +124,4 @@ def marian(directory):
           more=["</s>", "<pad>", ">>fra<< to be", ">>x<< y", ">> "])
 
 
-CASES = [t5, siglip, llama, marian]
+CASES = [t5, siglip, llama, marian, pegasus]

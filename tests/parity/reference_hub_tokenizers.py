@@ -17,7 +17,7 @@ import torch
 from reference import write_case
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import (AutoTokenizer, BertTokenizerFast, CLIPTokenizerFast, EsmTokenizer, GPT2TokenizerFast, LlamaTokenizerFast,
-                          PreTrainedTokenizerFast, RobertaTokenizerFast)
+                          PreTrainedTokenizerFast, RobertaTokenizerFast, Wav2Vec2CTCTokenizer)
 from transformers.convert_slow_tokenizer import bytes_to_unicode
 
 REPOSITORY = pathlib.Path(__file__).parents[2]
@@ -101,16 +101,17 @@ def is_bpe(tokenizer):
 
 
 def write(directory, name, *, n=1200, more=(), keep=None, reference=None, frames=True, known=None,
-          places_of=None):
+          places_of=None, without=""):
     """Writes the case of the tokenizer in directory/name. `keep`: only these of its files. `known`: an older Unicode,
-    whose characters alone are in the texts. `places_of` says where the tokens of a text stand, if the tokenizer does not."""
+    whose characters alone are in the texts. `places_of` says where the tokens of a text stand, if the tokenizer does not. `without`: characters that
+    no text has."""
     folder = directory / name
     for file in folder.iterdir():
         if keep and file.name not in keep:
             file.unlink()
     tokenizer = reference or AutoTokenizer.from_pretrained(folder)
     rng = random.Random(name)
-    texts = random_texts(rng, n, list(more))
+    texts = [text.translate(dict.fromkeys(map(ord, without))) for text in random_texts(rng, n, list(more))]
     if known:
         texts = ["".join(c for c in text if known.category(c) not in ("Cn", "Co") and
                          unicodedata.category(c) == known.category(c)) for text in texts]
@@ -529,5 +530,26 @@ def esm(directory):
     write(directory, "esm", more=["MKTAYIAKQR", "MK TA", "<mask>", "<null_1>", "-.X", "mkt"], frames=False)
 
 
+def characters_of_speech(directory):
+    """Wav2Vec2CTCTokenizer: vocabularies as published ones are, and with other names and a token of several characters."""
+    letters = list("ETAONIHSRDLUMWCFGYPBVK'XJQZ")
+    cases = {
+        "speech": (["<pad>", "<s>", "</s>", "<unk>", "|", *letters], {}),
+        "speech-own": ([*"abcdefghijklmnopqrstuvwxyzäé東", "_", "<sil>", "[UNK]", "[PAD]"],
+                       {"unk_token": "[UNK]", "pad_token": "[PAD]", "word_delimiter_token": "_"}),
+    }
+    for name, (tokens, options) in cases.items():
+        folder = directory / name
+        folder.mkdir()
+        (folder / "vocab.json").write_text(json.dumps({token: i for i, token in enumerate(tokens)}))
+        tokenizer = Wav2Vec2CTCTokenizer(folder / "vocab.json", **options)
+        tokenizer.save_pretrained(folder)
+        tokenizer = Wav2Vec2CTCTokenizer.from_pretrained(folder)
+        tokenizer.decode = functools.partial(tokenizer.decode, group_tokens=False)
+        # Beside a special token Python takes these for blanks, which Unicode does not.
+        write(directory, name, reference=tokenizer, frames=False, without="\x1c\x1d\x1e\x1f",
+              more=["TO BE", "to be  or", " A ", "<sil>", "a <sil> b", "<pad>", "<s> A</s>", "[PAD]x", "|A|", "_a_"])
+
+
 CASES = [esm, tiktoken, clip, clip_files, unigram, word_level, gpt2, roberta, llama3, other_byte_level, llama2, bert, pipelines,
-         added_tokens, classes_of_models]
+         added_tokens, classes_of_models, characters_of_speech]

@@ -685,12 +685,14 @@ def t5_tokenizer():
     return fast(tokenizer, pad_token="<pad>", eos_token="</s>", unk_token="<unk>")
 
 
-def sequence_to_sequence(out, name, model_class, config, tokenizer, seed, *, before=(), after=(), bias=0.3, own_output=False, **generation):
+def sequence_to_sequence(out, name, model_class, config, tokenizer, seed, *, before=(), after=(), bias=0.3, own_output=False, prepare=None, **generation):
     """`before` and `after`: the ids that the tokenizer puts around a text, as the zoo does by itself. `bias`: deviation of
     the biases of the output. `own_output`: its matrix is not that of the embeddings, whatever config.json says.
-    `generation`: values of generation_config.json."""
+    `prepare`: what is done to the model after its weights are drawn. `generation`: values of generation_config.json."""
     torch.manual_seed(seed)
     model = random_weights(model_class._from_config(config, attn_implementation="eager"))
+    if prepare:
+        prepare(model)
     model.generation_config.update(**generation)
     if own_output or not getattr(config, "scale_decoder_outputs", True):
         # T5 1.1, which has two matrices; config.json of transformers 5 says all the same that they are one.
@@ -842,20 +844,22 @@ def with_stored_positions(out, name, config):
     save_file(tensors, path, {"format": "pt"})
 
 
-def picture_classifiers(out, name, config_class, model_classes, body, shape=encoder_shape):
-    from transformers import ViTImageProcessor
+def picture_classifiers(out, name, config_class, model_classes, body, shape=encoder_shape, processor="ViTImageProcessor", **options):
+    """`shape`: keys of config.json, of which `qkv_bias` may be one. `options`: of the processor."""
+    import transformers
 
     for seed, model_class in enumerate(model_classes):
         draw = random.Random(f"{name} {seed}")
         config = config_class(
-            **shape(draw), image_size=[12, 15][seed], patch_size=[4, 3][seed], num_channels=3,
-            qkv_bias=bool(seed % 2 == 0), **LABELS,
+            **{"qkv_bias": seed % 2 == 0, **shape(draw)}, image_size=[12, 15, 9][seed], patch_size=[4, 3, 3][seed],
+            num_channels=3, **LABELS,
         )  # fmt: skip
         torch.manual_seed(seed)
         model = random_weights(model_class._from_config(config, attn_implementation="eager"))
         directory = out / f"{name}_{seed}"
-        model.to([torch.float32, torch.bfloat16][seed]).save_pretrained(directory)
-        ViTImageProcessor(size={"height": config.image_size, "width": config.image_size}).save_pretrained(directory)
+        model.to([torch.float32, torch.bfloat16, torch.float16][seed]).save_pretrained(directory)
+        size = {"height": config.image_size, "width": config.image_size}
+        getattr(transformers, processor)(size=size, **options).save_pretrained(directory)
         model = model_class.from_pretrained(directory, dtype=torch.float32, attn_implementation="eager").eval()
         images = torch.randn(B, 3, config.image_size, config.image_size)
         with torch.no_grad():
@@ -1143,11 +1147,13 @@ def as_published(out):
 import interop_encoders  # noqa: E402  (they use the functions above)
 import interop_packed  # noqa: E402
 import interop_pairs  # noqa: E402
+import interop_speech  # noqa: E402
 
 CASES = [
     gpt2, llama, mistral, qwen, olmo, mixtures, gemma, further_decoders, decoder_classifiers, bert, roberta, big_bird, distilbert, token_classifiers,
     sentence_vectors, longformer, esm, t5, bart, bart_classifier, marian, vit, ijepa, detr, whisper, as_published,
-    *interop_encoders.CASES, *interop_packed.CASES, deit, dinov2, *interop_pairs.CASES,
+    *interop_encoders.CASES, *interop_packed.CASES, deit, dinov2, *interop_pairs.CASES, *interop_speech.CASES,
+    interop_encoders.beit, interop_encoders.pegasus,
 ]  # fmt: skip
 
 # What the table of docs/hub.md says of a family beside what is compared; made by scripts/make_hub_table.py.
@@ -1180,10 +1186,16 @@ REMARKS = {
     "not written",
     "clip": "both encoders, with all gradients of the loss; a text ends at its token, or in the first files at the highest id",
     "siglip": "both encoders, with all gradients of the loss; texts are padded to `max_position_embeddings`, as in its training",
+    "beit": "scores by the distance of patches, of each layer or of all; the mean of the patches or the class token; pictures of "
+    "the size of `config.json`",
     "detr": "names of timm and of transformers",
     "whisper": "without a language in `generation_config.json`, outputs begin as English ones: `--language` names another",
+    "wav2vec2": "each recording as alone, also those whose norm reads the padding of a batch in transformers; with the masks of "
+    "training; without adapters (MMS)",
+    "hubert": "the same",
     "xlm-roberta": "also the encoders of BGE-M3 and multilingual E5",
     "m2m_100": "languages: `generation.source_language`, `target_language`",
+    "pegasus": "its table of sinusoids is part of its weights, as transformers stores and trains it",
     "electra": "a discriminator opens without its head for replaced tokens",
     "deberta-v2": "both heads for masked tokens; without the convolution of the two largest models of version 2",
     "nomic_bert": "only transformers 5 has this family",

@@ -60,10 +60,14 @@ class KeyChange final : public ConfigVisitor {
     change(field, index, others);
   }
   void select(const FieldInfo& field, const TypeList& types, Selection& value) override {
-    if (value.options || std::ranges::any_of(types.infos(), has_keys)) return visit_keys(field.key, value);
+    // Of types with keys of their own, only positions are exchanged, for those without keys.
+    const bool any_has_keys = std::ranges::any_of(types.infos(), has_keys);
+    if (value.options || (any_has_keys && !field.key.ends_with("position")))
+      return visit_keys(field.key, value);
     is_choice_ |= is_wanted(field);
-    auto others = types.names();
-    std::erase(others, value.type);
+    std::vector<std::string> others;
+    for (const TypeInfo* type : types.infos())
+      if (!has_keys(type) && type->name != value.type) others.push_back(type->name);
     change(field, value.type, others);
   }
   void select(const FieldInfo& field, const TypeList&, std::vector<Selection>& values) override {

@@ -122,6 +122,31 @@ generation: {max_new_tokens: 12}
                             "tiny.yaml", overrides);
   }
 
+  /// The same recordings, read as samples, of which training hides parts. The padding token is CTC's blank.
+  Experiment wave_experiment(const std::vector<std::string>& overrides = {}) const {
+    return parse_experiment(R"(
+name: tiny
+task: speech_recognition
+data:
+  train: recordings.tsv
+  tokenizer: {type: char}
+  audio: {sample_rate: 8000, max_seconds: 2, augment: {speed: 0.1, shift: 0.02, gain: 3}}
+model:
+  architecture: {type: wave_encoder, conv_widths: [6, 8], conv_kernels: [12, 5], conv_strides: [10, 4],
+                 masks: {time_share: 0.2, time_length: 3, feature_share: 0.1, feature_length: 2}}
+  position: {type: convolution, kernel_size: 6, groups: 2}
+  ctc_blank: padding
+  d_model: 16
+  n_layers: 1
+  n_heads: 2
+  dropout: 0.1
+training:
+  {steps: 20, batch_size: 4, gradient_accumulation: 2, optimizer: {lr: 0.01}, schedule: {warmup_steps: 3},
+   log_every: 3, evaluate_every: 7, checkpoint_every: 4, threads: 1}
+)",
+                            "tiny.yaml", overrides);
+  }
+
   /// An experiment on ten small chains, of which training reads parts.
   Experiment structure_experiment(const std::vector<std::string>& overrides = {}) const {
     return parse_experiment(R"(
@@ -141,6 +166,7 @@ training:
     if (task == "image_classification") return image_experiment(overrides);
     if (task == "object_detection") return detection_experiment(overrides);
     if (task == "speech_recognition") return speech_experiment(overrides);
+    if (task == "speech_recognition_of_samples") return wave_experiment(overrides);
     if (task == "structure_prediction") return structure_experiment(overrides);
     const bool pairs = task == "text_to_text", table = task == "text_classification",
                tagged = task == "token_classification";

@@ -12,6 +12,7 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include "generation/ctc_search.h"
 #include "models/families/families.h"
 #include "models/families/speech_encoder.h"
 #include "tests/support/ctc_paths.h"
@@ -72,6 +73,29 @@ TEST(Ctc, ATranscriptThatIsTooLongAddsNothing) {
   EXPECT_NEAR(loss.item<double>(),
               ctc_loss_sum(logits.narrow(0, 1, 1), {}, transcripts.narrow(0, 1, 1)).item<double>(), 1e-5);
   EXPECT_THROW(ctc_loss_sum(logits, {}, torch::full({2, 1}, 2, torch::kInt64)), c10::Error) << "the blank";
+}
+
+// The blank is class 1, and tokens 1 and 2 are classes 2 and 3.
+TEST(Ctc, TheBlankMayBeAnyClass) {
+  torch::manual_seed(6);
+  const auto last = torch::randn({2, 6, 4}, torch::kFloat64) * 2;
+  const auto second = last.index_select(2, torch::tensor({0, 3, 1, 2}));
+  const auto lengths = torch::tensor({6, 4}, torch::kInt64);
+  const auto loss =
+      ctc_loss_sum(last, lengths, torch::tensor({{0, 0, 2}, {1, -1, -1}}, torch::kInt64)).item<double>();
+  const auto moved = torch::tensor({{0, 0, 3}, {2, -1, -1}}, torch::kInt64);
+  EXPECT_NEAR(ctc_loss_sum(second, lengths, moved, 1.0, /*blank=*/1).item<double>(), loss, 1e-5);
+  EXPECT_THROW(ctc_loss_sum(second, lengths, moved, 1.0, /*blank=*/0), c10::Error) << "a text with the blank";
+  for (const int64_t beam : {1, 5}) {
+    const auto expected = ctc_search(last.log_softmax(-1), lengths, beam);
+    const auto found = ctc_search(second.log_softmax(-1), lengths, beam, /*blank=*/1);
+    for (size_t row = 0; row < 2; ++row) {
+      Ids ids;
+      for (const int64_t id : expected[row].ids) ids.push_back(id == 0 ? 0 : id + 1);
+      EXPECT_EQ(found[row].ids, ids) << beam;
+      EXPECT_NEAR(found[row].logprob, expected[row].logprob, 1e-9);
+    }
+  }
 }
 
 TEST(Ctc, AnEmptyTranscriptIsAllBlanks) {

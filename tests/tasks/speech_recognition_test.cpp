@@ -1,5 +1,7 @@
 // Recordings from lists to transcripts: training, error rates, runs.
 
+#include <vector>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/types.h>
@@ -42,6 +44,41 @@ Experiment learning(const TinyWorld& world, std::vector<std::string> overrides =
         "training.optimizer.lr=0.005", "model.dropout=0", "model.d_model=32", "data.audio.augment={}"})
     overrides.emplace_back(value);
   return world.speech_experiment(overrides);
+}
+
+TEST(SpeechRecognition, ARunOverSamplesLearnsAndPredicts) {
+  const TinyWorld world;
+  const auto experiment = world.wave_experiment(
+      {"training.steps=60", "training.batch_size=18", "training.gradient_accumulation=1",
+       "training.evaluate_every=60", "training.checkpoint_every=60", "training.best_by=wer",
+       "training.optimizer.lr=0.005", "model.dropout=0", "data.audio.augment={}",
+       "model.architecture.masks.active=false"});
+  train(experiment, {.run_dir = world.path("run")});
+  const zoo::Run run = zoo::Run::open(world.path("run"));
+  const auto pad = run.tokenizer().special().pad;
+  EXPECT_GE(pad, 0);
+  EXPECT_EQ(run.model().aligning()->blank(), pad);
+  EXPECT_EQ(run.model().n_outputs(), run.tokenizer().vocab_size()) << "the blank is one of the tokens";
+  std::vector<double> losses;
+  for (const auto& row : metrics(world.path("run")))
+    if (row.contains("train_loss")) losses.push_back(row.at("train_loss").get<double>());
+  ASSERT_GE(losses.size(), 2U);
+  EXPECT_LT(losses.back(), 0.6 * losses.front());
+}
+
+TEST(SpeechRecognition, SamplesHaveKeysOfTheirOwn) {
+  const TinyWorld world;
+  const auto problem = [&](const std::string& override) {
+    return message_of<ConfigError>([&] { world.wave_experiment({override}); });
+  };
+  EXPECT_THAT(problem("data.audio.padding=longest"), HasSubstr("data.audio.padding must be batch"));
+  EXPECT_THAT(problem("data.audio.augment.spec_augment={}"),
+              HasSubstr("hides parts of spectrograms, and the model reads samples"));
+  EXPECT_THAT(problem("model.architecture.conv_strides=[10]"),
+              HasSubstr("has 2 conv_widths, 2 conv_kernels and 1 conv_strides"));
+  EXPECT_THAT(problem("model.position={type: convolution, groups: 3}"),
+              HasSubstr("has 3 groups, which do not divide the width 16"));
+  EXPECT_THAT(problem("model.position=learned"), HasSubstr("must be convolution, rotary"));
 }
 
 TEST(SpeechRecognition, ARunWithCtcLearnsAndPredicts) {
@@ -121,7 +158,7 @@ TEST(SpeechRecognition, ContradictionsOfAConfigurationAreNamed) {
     return message_of<Error>([&] { world.speech_experiment(overrides); });
   };
   EXPECT_THAT(problem({"model.architecture=encoder"}),
-              HasSubstr("must be speech_encoder or whisper, not encoder"));
+              HasSubstr("must be speech_encoder, wave_encoder or whisper, not encoder"));
   EXPECT_THAT(problem({"model.architecture={type: whisper, max_frames: 300}", "data.sequence_length=24"}),
               HasSubstr("must be longest: the model pads recordings to 300 frames"));
   EXPECT_THAT(problem({"data.audio.max_seconds=20"}), HasSubstr("model.architecture.max_frames is 300"));

@@ -115,7 +115,7 @@ INSTANTIATE_TEST_SUITE_P(Tasks, Resume,
                          ::testing::Values("language_modeling", "masked_language_modeling", "text_to_text",
                                            "text_classification", "token_classification",
                                            "image_classification", "object_detection", "speech_recognition",
-                                           "structure_prediction"),
+                                           "speech_recognition_of_samples", "structure_prediction"),
                          [](const auto& test) { return std::string(test.param); });
 
 // The moving average and the optimiser's state go on, and the mean is of the same checkpoints as without

@@ -1,5 +1,6 @@
-// Models of SentencePiece with the additions of transformers: T5, Llama and SigLIP (spiece.model,
-// tokenizer.model) as the classes T5Tokenizer, LlamaTokenizer and SiglipTokenizer read them, and Marian's
+// Models of SentencePiece with the additions of transformers: T5, Pegasus, Llama and SigLIP (spiece.model,
+// tokenizer.model) as the classes T5Tokenizer, PegasusTokenizer, LlamaTokenizer and SiglipTokenizer read them,
+// and Marian's
 // pair of models with a common vocab.json.
 
 #include <algorithm>
@@ -312,10 +313,10 @@ class PieceCodec : public TextCodec {
   bool cleans_up_;
 };
 
-enum class PieceRules { t5, llama, siglip };
+enum class PieceRules { t5, llama, siglip, pegasus };
 
-/// T5Tokenizer and LlamaTokenizer in their "legacy" behaviour, which is the default: each text between added
-/// tokens begins with a blank.
+/// T5Tokenizer, PegasusTokenizer and LlamaTokenizer, the first and the last in their "legacy" behaviour,
+/// which is the default: each text between added tokens begins with a blank.
 class OneModelCodec : public PieceCodec {
  public:
   OneModelCodec(std::unique_ptr<PieceModel> model, const TokenizerSettings& settings, PieceRules rules)
@@ -330,7 +331,12 @@ class OneModelCodec : public PieceCodec {
                       key, ends_with_eos ? "spiece.model" : "tokenizer.model"));
     }
     if (is_t5) add_extra_ids(settings);
+    if (rules == PieceRules::pegasus) add_first_ids(settings);
     finish_added(settings);
+    if (rules == PieceRules::pegasus) {
+      frame_.after = {role_id(settings, TokenRole::eos, "eos_token")};
+      return;
+    }
     if (ends_with_eos) {
       const int64_t eos = role_id(settings, TokenRole::eos, "eos_token");
       frame_.after = frame_.between = {eos};
@@ -354,7 +360,7 @@ class OneModelCodec : public PieceCodec {
     if (start != PartStart::continuation) {
       std::vector<int> added;
       check_status(model_->Encode(text, &added));
-      ids.insert(ids.end(), added.begin(), added.end());
+      for (const int id : added) ids.push_back(id + offset_);
       return;
     }
     std::vector<PlacedToken> tokens;
@@ -371,7 +377,7 @@ class OneModelCodec : public PieceCodec {
     const auto stand_in = continues ? unknown : std::string_view();
     for (const auto& piece : pieces_of(*model_, std::string(stand_in) + text)) {
       if (continues && piece.begin < stand_in.size() && piece.end <= stand_in.size()) continue;
-      tokens.push_back({piece.id, piece.begin - std::min(piece.begin, stand_in.size()),
+      tokens.push_back({piece.id + offset_, piece.begin - std::min(piece.begin, stand_in.size()),
                         piece.end - std::min(piece.end, stand_in.size())});
     }
   }
@@ -381,16 +387,31 @@ class OneModelCodec : public PieceCodec {
   }
 
   std::optional<std::string> piece(int64_t id) const override {
-    if (id < 0 || id >= pieces_end()) return std::nullopt;
-    return model_->IdToPiece(static_cast<int>(id));
+    if (id < offset_ || id >= pieces_end()) return std::nullopt;
+    return model_->IdToPiece(static_cast<int>(id - offset_));
   }
 
   int64_t find_piece(std::string_view token) const override {
     const int id = model_->PieceToId(token);
-    return id >= 0 && id < pieces_end() && model_->IdToPiece(id) == token ? id : -1;
+    return id >= 0 && id < model_->GetPieceSize() && model_->IdToPiece(id) == token ? id + offset_ : -1;
   }
 
-  int64_t pieces_end() const override { return model_->GetPieceSize(); }
+  int64_t pieces_end() const override { return model_->GetPieceSize() + offset_; }
+
+  /// Pegasus has the tokens of its first training before the pieces: padding, end, two masks, <unk_2> and so
+  /// on.
+  void add_first_ids(const TokenizerSettings& settings) {
+    offset_ = option(settings.config, "offset", int64_t{103});
+    const auto mask = settings.config.find("mask_token_sent");
+    if (offset_ < 4 || offset_ > 10'000 || (mask != settings.config.end() && mask->is_null()))
+      throw DataError("tokenizer_config.json: offset or mask_token_sent: these values are not supported");
+    std::vector<std::string> names = {settings.token(TokenRole::pad), settings.token(TokenRole::eos),
+                                      option(settings.config, "mask_token_sent", "<mask_1>"),
+                                      settings.token(TokenRole::mask)};
+    for (int64_t i = 2; i < offset_; ++i) names.push_back(fmt::format("<unk_{}>", i));
+    for (int64_t id = 0; id < std::ssize(names); ++id)
+      set_added(id, {.content = names[static_cast<size_t>(id)], .normalized = false, .special = true});
+  }
 
  private:
   /// <extra_id_0> has the last id.
@@ -407,6 +428,7 @@ class OneModelCodec : public PieceCodec {
   }
 
   std::unique_ptr<PieceModel> model_;
+  int64_t offset_ = 0;  // the id of piece 0
 };
 
 /// string.punctuation of Python.
@@ -562,13 +584,15 @@ std::unique_ptr<TextCodec> make_sentencepiece_codec(const std::map<std::string, 
   const auto& type = settings.type;
   const bool is_t5 = type == "T5Tokenizer" || type == "MT5Tokenizer" || (type.empty() && has_t5_file);
   const bool is_llama = type == "LlamaTokenizer" || type == "CodeLlamaTokenizer";
-  const bool is_siglip = type == "SiglipTokenizer";
-  if (!is_t5 && !is_llama && !is_siglip)
+  const bool is_siglip = type == "SiglipTokenizer", is_pegasus = type == "PegasusTokenizer";
+  if (!is_t5 && !is_llama && !is_siglip && !is_pegasus)
     throw DataError(fmt::format("a SentencePiece model of the class {} is not supported", excerpt(type, 40)));
   const std::string name = has_t5_file ? "spiece.model" : "tokenizer.model";
   if (is_siglip) return std::make_unique<SiglipCodec>(piece_model(files, name, DummyPrefix::none), settings);
   return std::make_unique<OneModelCodec>(piece_model(files, name), settings,
-                                         is_t5 ? PieceRules::t5 : PieceRules::llama);
+                                         is_t5        ? PieceRules::t5
+                                         : is_pegasus ? PieceRules::pegasus
+                                                      : PieceRules::llama);
 }
 
 }  // namespace zoo

@@ -25,8 +25,8 @@ bool is_one_of(std::string_view name, std::span<const std::string_view> names) {
 constexpr auto text_keys = std::to_array<std::string_view>(
     {"add_bos_token", "add_eos_token", "add_prefix_space", "clean_up_tokenization_spaces",
      "clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output", "do_lower_case",
-     "frame_by_task", "legacy", "model_input_names", "split_special_tokens", "strip_accents",
-     "tokenize_chinese_chars", "truncation_side"});
+     "frame_by_task", "legacy", "model_input_names", "replace_word_delimiter_char", "split_special_tokens",
+     "strip_accents", "tokenize_chinese_chars", "truncation_side", "word_delimiter_token"});
 constexpr auto token_keys = std::to_array<std::string_view>(
     {"added_tokens_decoder", "additional_special_tokens", "backend", "chat_template", "extra_ids",
      "extra_special_tokens", "model_specific_special_tokens", "separate_vocabs", "tokenizer_class"});
@@ -45,9 +45,9 @@ constexpr auto origin_keys = std::to_array<std::string_view>(
      "transformers_version"});
 // how it is opened and used,
 constexpr auto use_keys = std::to_array<std::string_view>(
-    {"chat_control_tokens", "fix_mistral_regex", "response_schema", "response_template", "template", "token",
-     "tool_parser_type", "trust_remote_code", "use_auth_token", "use_default_system_prompt", "use_fast",
-     "verbose", "version"});
+    {"chat_control_tokens", "do_normalize", "fix_mistral_regex", "response_schema", "response_template",
+     "template", "token", "tool_parser_type", "trust_remote_code", "use_auth_token",
+     "use_default_system_prompt", "use_fast", "verbose", "version"});
 // and options of classes whose tokenizer.json says the same: of texts, and of vocabularies.
 constexpr auto options_of_texts = std::to_array<std::string_view>(
     {"clean_text", "do_clean_text", "errors", "keep_accents", "language", "lowercase", "normalization",
@@ -102,8 +102,9 @@ bool is_without_effect(std::string_view key, const SpecJson& value, std::string_
 }  // namespace
 
 bool names_token(std::string_view key, const SpecJson& value) {
-  // CodeLlama's fill_token is a mark in its users' texts.
-  return key.ends_with("_token") && key != "fill_token" && (value.is_string() || value.is_object());
+  // CodeLlama's fill_token is a mark in its users' texts, and wav2vec 2.0's word_delimiter_token is a blank.
+  return key.ends_with("_token") && key != "fill_token" && key != "word_delimiter_token" &&
+         (value.is_string() || value.is_object());
 }
 
 void check_tokenizer_keys(const SpecJson& config, std::string_view type, VocabularyFiles files) {
@@ -117,7 +118,8 @@ void check_tokenizer_keys(const SpecJson& config, std::string_view type, Vocabul
 void check_token_map_keys(const SpecJson& map) {
   for (const auto& [key, value] : map.items()) {
     const bool is_list = key == "additional_special_tokens" || key == "extra_special_tokens";
-    if (!is_list && !value.is_null() && !names_token(key, value))
+    const bool is_blank = key == "word_delimiter_token";
+    if (!is_list && !is_blank && !value.is_null() && !names_token(key, value))
       throw DataError(fmt::format("special_tokens_map.json: {}: this is no token", excerpt(key, 60)));
   }
 }

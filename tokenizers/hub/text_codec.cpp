@@ -9,6 +9,7 @@
 #include "io/file_kind.h"
 #include "tokenizers/hub/old_files.h"
 #include "tokenizers/hub/tiktoken.h"
+#include "tokenizers/hub/tokenizer_class.h"
 #include "tokenizers/subwords/specification.h"
 
 namespace zoo {
@@ -34,12 +35,14 @@ std::unique_ptr<TextCodec> codec_of(const std::map<std::string, std::string>& fi
   if (files.contains("tokenizer.json")) return make_json_codec(json_file(files, "tokenizer.json"), settings);
   if (const auto name = tiktoken_name(files); !name.empty())
     return make_json_codec(tokenizer_json_of_tiktoken(name, files.at(name)), settings);
+  if (is_character_class(settings.type) && files.contains("vocab.json"))
+    return make_character_codec(files, settings);
   if (has_sentencepiece_model(files)) return make_sentencepiece_codec(files, settings);
   if (auto document = tokenizer_json_of_old_files(files, settings); !document.is_null())
     return make_json_codec(std::move(document), settings);
   throw DataError(
-      "no tokenizer: there is no tokenizer.json, vocab.txt, vocab.json with merges.txt, spiece.model, "
-      "tokenizer.model or file of tiktoken");
+      "no tokenizer: there is no tokenizer.json, vocab.txt, vocab.json with merges.txt or of "
+      "Wav2Vec2CTCTokenizer, spiece.model, tokenizer.model or file of tiktoken");
 }
 
 }  // namespace

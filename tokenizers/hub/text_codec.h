@@ -59,9 +59,11 @@ class TextCodec {
 std::unique_ptr<TextCodec> make_text_codec(const std::map<std::string, std::string>& files,
                                            const TokenizerSettings& settings);
 
-/// The two kinds. `document` is a tokenizer.json.
+/// The kinds. `document` is a tokenizer.json.
 std::unique_ptr<TextCodec> make_json_codec(nlohmann::json document, const TokenizerSettings& settings);
 std::unique_ptr<TextCodec> make_sentencepiece_codec(const std::map<std::string, std::string>& files,
                                                     const TokenizerSettings& settings);
+std::unique_ptr<TextCodec> make_character_codec(const std::map<std::string, std::string>& files,
+                                                const TokenizerSettings& settings);
 
 }  // namespace zoo

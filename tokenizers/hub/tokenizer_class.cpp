@@ -33,11 +33,13 @@ constexpr auto classes_of_models = std::to_array<std::pair<std::string_view, con
     {"gpt_neo", "GPT2Tokenizer"},
     {"gpt_neox", "GPTNeoXTokenizer"},
     {"gptj", "GPT2Tokenizer"},
+    {"hubert", "Wav2Vec2CTCTokenizer"},
     {"led", "LEDTokenizer"},
     {"longformer", "LongformerTokenizer"},
     {"mobilebert", "MobileBertTokenizer"},
     {"mvp", "MvpTokenizer"},
     {"opt", "GPT2Tokenizer"},
+    {"pegasus", "PegasusTokenizer"},
     {"qwen2", "Qwen2Tokenizer"},
     {"qwen2_moe", "Qwen2Tokenizer"},
     {"qwen3", "Qwen2Tokenizer"},
@@ -46,6 +48,7 @@ constexpr auto classes_of_models = std::to_array<std::pair<std::string_view, con
     {"roberta-prelayernorm", "RobertaTokenizer"},
     {"siglip", "SiglipTokenizer"},
     {"t5", "T5Tokenizer"},
+    {"wav2vec2", "Wav2Vec2CTCTokenizer"},
     {"whisper", "WhisperTokenizer"},
 });
 
@@ -81,6 +84,10 @@ std::string type_by_files(const std::map<std::string, std::string>& files) {
 }
 
 }  // namespace
+
+bool is_character_class(std::string_view type) {
+  return type == "Wav2Vec2CTCTokenizer" || type == "Wav2Vec2Tokenizer";
+}
 
 std::map<TokenRole, AddedToken> roles_of_class(std::string_view type) {
   using enum TokenRole;
@@ -136,6 +143,16 @@ std::map<TokenRole, AddedToken> roles_of_class(std::string_view type) {
   } else if (type == "Qwen2Tokenizer") {
     for (const auto role : {eos, unk, pad}) set(role, "<|endoftext|>");
   } else if (type == "T5Tokenizer" || type == "MarianTokenizer") {
+    set(eos, "</s>");
+    set(unk, "<unk>");
+    set(pad, "<pad>");
+  } else if (type == "PegasusTokenizer") {
+    set(eos, "</s>");
+    set(unk, "<unk>");
+    set(pad, "<pad>");
+    set(mask, "<mask_2>");
+  } else if (is_character_class(type)) {
+    set(bos, "<s>");
     set(eos, "</s>");
     set(unk, "<unk>");
     set(pad, "<pad>");

@@ -16,6 +16,9 @@ namespace zoo {
 /// as it is. Throws DataError for a config.json that is not JSON.
 std::string tokenizer_class_of(const std::map<std::string, std::string>& files, const nlohmann::json& config);
 
+/// Whether a class has a token for each character, and one that stands for a blank (wav2vec 2.0).
+bool is_character_class(std::string_view type);
+
 /// The tokens of a class, unless the files say others.
 std::map<TokenRole, AddedToken> roles_of_class(std::string_view type);
 

@@ -1,6 +1,7 @@
 // The vision transformer (Dosovitskiy et al. 2021), I-JEPA (Assran et al. 2023): the same without a class
 // token, so that classes are predicted from the mean of the patches, DeiT (Touvron et al. 2021): with a
-// distillation token, and DINOv2 (Oquab et al. 2023): with a scale of each sub-layer's outputs.
+// distillation token, DINOv2 (Oquab et al. 2023): with a scale of each sub-layer's outputs, and BEiT (Bao et
+// al. 2022): with scores that depend on the distance of patches.
 
 #include "models/families/vit.h"
 
@@ -83,12 +84,64 @@ void read_dinov2(ForeignConfig& from, Experiment& to) {
                "_out_features", "_out_indices", "stage_names"});
 }
 
-void write_patches(const Experiment& from, nlohmann::json& to) {
+void read_beit(ForeignConfig& from, Experiment& to) {
+  auto& model = to.model;
+  const bool pools_patches = from.flag("use_mean_pooling", true);
+  read_patches(from, 16,
+               {.pooling = pools_patches ? ImagePooling::patch_mean : ImagePooling::class_token,
+                .pool_norm = pools_patches},
+               to);
+  read_bert_keys(from, 0, model);
+  model.activation = read_activation(from, "hidden_act", "gelu");
+  model.final_norm = !pools_patches;
+  model.position = from.flag("use_absolute_position_embeddings", false) ? Position::learned : Position::none;
+  const bool by_layer = from.flag("use_relative_position_bias", false);
+  const bool shared = from.flag("use_shared_relative_position_bias", false);
+  if (by_layer && shared)
+    from.fail("use_shared_relative_position_bias", "beside use_relative_position_bias this is not supported");
+  if (by_layer || shared) model.score_position = Position::grid;
+  model.score_bias_by_layer = by_layer;
+  if (const double scale = from.number("layer_scale_init_value", 0.1); scale > 0) model.layer_scale = scale;
+  model.stochastic_depth = from.number("drop_path_rate", 0.1);
+  model.qkv_bias = true;
+  model.key_bias = false;
+  if (to.task.type == "image_features") model.pooler = false;
+  // They are for hidden patches, whose tokens the first training predicts, for segmentation, for backbones,
+  // and for texts (AutoTrain).
+  from.ignore({"tie_word_embeddings",
+               "padding",
+               "vocab_size",
+               "use_mask_token",
+               "pool_scales",
+               "use_auxiliary_head",
+               "auxiliary_loss_weight",
+               "auxiliary_channels",
+               "auxiliary_num_convs",
+               "auxiliary_concat_input",
+               "semantic_loss_ignore_index",
+               "out_indices",
+               "out_features",
+               "_out_features",
+               "_out_indices",
+               "stage_names",
+               "add_fpn",
+               "reshape_hidden_states",
+               "segmentation_indices",
+               "encoder_stride"});
+}
+
+/// Sizes of pictures and patches, which every family has.
+void write_sizes(const Experiment& from, nlohmann::json& to) {
   const auto& model = from.model;
   const auto& vit = model.architecture.as<VitConfig>();
   to["image_size"] = vit.image_size.value_or(from.data.images.size);
   to["num_channels"] = vit.n_channels.value_or(from.data.images.channels);
   to["patch_size"] = vit.patch_size;
+}
+
+void write_patches(const Experiment& from, nlohmann::json& to) {
+  const auto& model = from.model;
+  write_sizes(from, to);
   to["qkv_bias"] = model.qkv_bias.value_or(model.bias);
 }
 
@@ -102,6 +155,21 @@ void write_deit(const Experiment& from, nlohmann::json& to) {
   write_transformer(from, to);
   if (from.model.architecture.as<VitConfig>().pooling == ImagePooling::class_and_distillation)
     to["architectures"] = {kDeitWithTeacher};
+}
+
+void write_beit(const Experiment& from, nlohmann::json& to) {
+  const auto& model = from.model;
+  write_sizes(from, to);
+  write_bert_keys(model, to);
+  to["hidden_act"] = foreign_name(model.activation);
+  to["use_mean_pooling"] = model.architecture.as<VitConfig>().pooling == ImagePooling::patch_mean;
+  to["use_absolute_position_embeddings"] = model.position == Position::learned;
+  const bool has_bias = model.score_position == Position::grid;
+  to["use_relative_position_bias"] = has_bias && model.score_bias_by_layer;
+  to["use_shared_relative_position_bias"] = has_bias && !model.score_bias_by_layer;
+  to["layer_scale_init_value"] = model.layer_scale.value_or(0);
+  to["drop_path_rate"] = model.stochastic_depth;
+  to["use_mask_token"] = false;
 }
 
 void write_dinov2(const Experiment& from, nlohmann::json& to) {
@@ -177,6 +245,25 @@ TensorRules vit_rules(const Experiment& experiment) { return transformer_rules(e
 TensorRules ijepa_rules(const Experiment& experiment) { return transformer_rules(experiment, "ijepa."); }
 TensorRules deit_rules(const Experiment& experiment) { return transformer_rules(experiment, "deit."); }
 
+TensorRules beit_rules(const Experiment& experiment) {
+  const std::string body = "beit.", ours = "encoder.layers.{}.", theirs = body + "encoder.layer.{}.";
+  auto rules = picture_rules(experiment, body);
+  add_bert_maps(ours, theirs, "attention.attention.", rules);
+  rules.module(ours + "residual.self_attention_norm", theirs + "layernorm_before");
+  rules.module(ours + "residual.feed_forward_norm", theirs + "layernorm_after");
+  rules.tensor(ours + "residual.self_attention_scale", theirs + "lambda_1");
+  rules.tensor(ours + "residual.feed_forward_scale", theirs + "lambda_2");
+  const std::string table = "relative_position_bias.relative_position_bias_table";
+  rules.tensor("encoder.position_biases.{}.numbers.weight", theirs + "attention.attention." + table);
+  rules.tensor("encoder.position_bias.numbers.weight", body + "encoder." + table);
+  rules.module("pool_norm", body + "pooler.layernorm");
+  // It follows from the size of the picture.
+  rules.ignore("*relative_position_index");
+  rules.live("encoder.layer.", "layers.");
+  rules.live("intermediate.dense", "mlp.fc1").live("output.dense", "mlp.fc2");
+  return rules;
+}
+
 TensorRules dinov2_rules(const Experiment& experiment) {
   const std::string ours = "encoder.layers.{}.", theirs = "dinov2.encoder.layer.{}.";
   auto rules = picture_rules(experiment, "dinov2.");
@@ -228,6 +315,16 @@ ForeignFamily deit_foreign() {
           .read = read_deit,
           .write = write_deit,
           .rules = deit_rules};
+}
+
+ForeignFamily beit_foreign() {
+  return {
+      .model_type = "beit",
+      .doc = "BEiT (Bao et al. 2022): ViT with scores by the distance of patches",
+      .classes = {{"BeitForImageClassification", "image_classification"}, {"BeitModel", "image_features"}},
+      .read = read_beit,
+      .write = write_beit,
+      .rules = beit_rules};
 }
 
 ForeignFamily dinov2_foreign() {
