@@ -9,7 +9,7 @@
 #include <torch/types.h>
 
 #include "interop/families/common.h"
-#include "models/families/esmfold.h"
+#include "models/families/folding/esmfold.h"
 
 namespace zoo {
 namespace {

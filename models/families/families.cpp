@@ -97,11 +97,11 @@ ModelFamily reading_tokens(ModelFamily family) {
 
 Registry<ModelFamily>& model_families() {
   static Registry<ModelFamily> families(
-      "model family", {reading_tokens(encoder_family()), reading_tokens(decoder_family()),
-                       reading_tokens(encoder_decoder_family()), vit_family(), resnet_family(), detr_family(),
-                       whisper_family(), speech_encoder_family(), wave_encoder_family(), esmfold_family(),
-                       fold_flow_family(), fold_pairs_family(), reading_tokens(autoencoder_family()),
-                       dual_encoder_family()});
+      "model family",
+      {reading_tokens(encoder_family()), reading_tokens(decoder_family()),
+       reading_tokens(encoder_decoder_family()), vit_family(), resnet_family(), detr_family(),
+       whisper_family(), speech_encoder_family(), wave_encoder_family(), esmfold_family(), fold_flow_family(),
+       fold_pairs_family(), reading_tokens(autoencoder_family()), dual_encoder_family()});
   return families;
 }
 

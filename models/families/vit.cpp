@@ -139,12 +139,11 @@ void describe(ConfigVisitor& v, VitConfig& c) {
   v.field("stem_norm", c.stem_norm,
           "The norm after each convolution of the stem: group, or batch, which learns faster but mixes the "
           "rows of a batch.");
-  v.field(
-      "pooling", c.pooling,
-      "What a class is predicted from: a class token, the mean of the patches, both, the class token and "
-      "the distillation token with a classifier each, whose scores are averaged, what the attention of a "
-      "learned query finds in the patches (SigLIP), or the mean of the patches beside a class token "
-      "(patch_mean: BEiT).");
+  v.field("pooling", c.pooling,
+          "What a class is predicted from: a class token, the mean of the patches, both, the class token and "
+          "the distillation token with a classifier each, whose scores are averaged, what the attention of a "
+          "learned query finds in the patches (SigLIP), or the mean of the patches beside a class token "
+          "(patch_mean: BEiT).");
   v.field(
       "pool_norm", c.pool_norm,
       "A norm on the vector that a class is predicted from. In BEiT it stands in place of model.final_norm.");

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "layers/attention/sparse_patterns.h"
+#include "layers/attention/kinds/sparse_patterns.h"
 #include "models/mixers/attention_type.h"
 
 namespace zoo {

@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
-#include "models/families/esmfold.h"
-#include "models/families/fold_flow.h"
-#include "models/families/fold_pairs.h"
+#include "models/families/folding/esmfold.h"
+#include "models/families/folding/fold_flow.h"
+#include "models/families/folding/fold_pairs.h"
 #include "models/families/model_cost.h"
 #include "models/model.h"
 #include "tests/support/small_models.h"

@@ -442,7 +442,7 @@ def counter_random(*coordinates):
 
 
 def random_blocks(block, n_blocks, n_random, seed):
-    """The random blocks of BlocksPattern (layers/attention/sparse_patterns.h) with a window and globals of 1."""
+    """The random blocks of BlocksPattern (layers/attention/kinds/sparse_patterns.h) with a window and globals of 1."""
     near = {0, block - 1, block, block + 1, n_blocks - 1}
     others = [other for other in range(n_blocks) if other not in near]
     below = counter_random(seed, block)

@@ -1,6 +1,6 @@
 // Models that fold and begin with a language model of proteins.
 
-#include "models/families/residue_language.h"
+#include "models/families/folding/residue_language.h"
 
 #include <string>
 #include <utility>

@@ -1,7 +1,6 @@
 // Models of SentencePiece with the additions of transformers: T5, Pegasus, Llama and SigLIP (spiece.model,
-// tokenizer.model) as the classes T5Tokenizer, PegasusTokenizer, LlamaTokenizer and SiglipTokenizer read them,
-// and Marian's
-// pair of models with a common vocab.json.
+// tokenizer.model) as the classes T5Tokenizer, PegasusTokenizer, LlamaTokenizer and SiglipTokenizer read
+// them, and Marian's pair of models with a common vocab.json.
 
 #include <algorithm>
 #include <array>

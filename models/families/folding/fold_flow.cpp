@@ -4,7 +4,7 @@
 // the sequence. A small network turns the atoms of a residue into a vector,
 // and a linear map turns it back. The time modulates all layers (layers/modulated_layer.h).
 
-#include "models/families/fold_flow.h"
+#include "models/families/folding/fold_flow.h"
 
 #include <cmath>
 #include <string>

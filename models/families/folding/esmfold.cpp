@@ -2,7 +2,7 @@
 // model"): the layers of ESM-2 are mixed into vectors of residues, which a folding trunk turns into a
 // structure. As transformers' EsmForProteinFolding.
 
-#include "models/families/esmfold.h"
+#include "models/families/folding/esmfold.h"
 
 #include <algorithm>
 #include <array>
@@ -13,8 +13,8 @@
 
 #include "base/residues/residues.h"
 #include "models/families/family_model.h"
-#include "models/families/folding_keys.h"
-#include "models/families/residue_language.h"
+#include "models/families/folding/folding_keys.h"
+#include "models/families/folding/residue_language.h"
 #include "models/folding_model.h"
 
 namespace zoo {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "models/config/model_config.h"
-#include "models/families/folding_keys.h"
+#include "models/families/folding/folding_keys.h"
 
 namespace zoo {
 

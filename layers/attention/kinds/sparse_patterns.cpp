@@ -1,4 +1,4 @@
-#include "layers/attention/sparse_patterns.h"
+#include "layers/attention/kinds/sparse_patterns.h"
 
 #include <algorithm>
 #include <cstdlib>

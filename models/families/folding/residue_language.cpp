@@ -1,4 +1,4 @@
-#include "models/families/residue_language.h"
+#include "models/families/folding/residue_language.h"
 
 #include <algorithm>
 #include <numeric>

@@ -1,4 +1,4 @@
-#include "models/families/folding_keys.h"
+#include "models/families/folding/folding_keys.h"
 
 namespace zoo {
 

@@ -1,7 +1,7 @@
 // Folding with vectors of pairs (Jumper et al. 2021; Lin et al. 2023): the trunk and the structure module of
 // ESMFold, on letters alone or behind a language model. It learns to place backbones.
 
-#include "models/families/fold_pairs.h"
+#include "models/families/folding/fold_pairs.h"
 
 #include <string>
 #include <utility>

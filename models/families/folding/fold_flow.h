@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "models/config/model_config.h"
-#include "models/families/residue_language.h"
+#include "models/families/folding/residue_language.h"
 
 namespace zoo {
 

@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "models/config/model_config.h"
-#include "models/families/folding_keys.h"
-#include "models/families/residue_language.h"
+#include "models/families/folding/folding_keys.h"
+#include "models/families/folding/residue_language.h"
 
 namespace zoo {
 
