@@ -205,6 +205,52 @@ TEST(PartCard, FindsWhatIsWrongWithAnActivationANormAndPositions) {
               ElementsAre("decoder copy", "encoder copy"));
 }
 
+/// Says nothing at all.
+class Silence final : public NormFormula {
+ public:
+  std::string_view name() const override { return "planted_silence"; }
+  bool is_centred() const override { return false; }
+  torch::Tensor operator()(const torch::Tensor& x, const NormWeights& weights, double) const override {
+    return 0 * weights.gain * x;
+  }
+};
+
+TEST(PartCard, FindsThatAModelDoesNotLearn) {
+  NormType norm;
+  norm.name = "planted_silence";
+  norm.make = [](const Selection&) { return std::make_shared<Silence>(); };
+  norm_types().add(norm);
+  EXPECT_THAT(failures(card_of(ProbedPart::norm, "planted_silence")),
+              ElementsAre("decoder training", "encoder training"));
+}
+
+TEST(PartCard, SaysWhetherTheOrderOfTokensCounts) {
+  const auto order = [](ProbedPart part, const std::string& type) {
+    const auto card = card_of(part, type);
+    const auto is_it = [](const PartCheck& check) {
+      return check.name == "order" && check.role == "encoder";
+    };
+    const auto found = std::ranges::find_if(card.checks, is_it);
+    EXPECT_EQ(found->holds, Holds::none) << "a fact";
+    const auto json = to_json(card)["checks"][static_cast<size_t>(found - card.checks.begin())];
+    EXPECT_TRUE(json["holds"].is_null());
+    return found->says;
+  };
+  EXPECT_EQ(order(ProbedPart::attention, "full"), "two tokens that change places change no other output");
+  EXPECT_EQ(order(ProbedPart::position, "alibi"),
+            "two tokens that change places change the outputs of others");
+}
+
+TEST(PartCard, DependsOnItsSeedAlone) {
+  const auto card_with = [](uint64_t seed) {
+    return to_json(probe(ProbedPart::norm, norm_types().select("rms_norm"), {.seed = seed, .scaling = {}}));
+  };
+  const auto card = card_with(1);
+  torch::rand({3});
+  EXPECT_EQ(card_with(1), card);
+  EXPECT_NE(card_with(2), card);
+}
+
 TEST(PartCard, MeasuresTheCurvesOfThePart) {
   const ScalingOptions quick{.fewest = 3, .max_flops = 1, .seconds = 0};
   const auto card = probe(ProbedPart::norm, norm_types().select("rms_norm"), {.scaling = quick});

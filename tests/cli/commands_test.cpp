@@ -439,6 +439,7 @@ TEST_F(Commands, ProbeSaysWhatHoldsForAPart) {
     return outcome.err;
   };
   EXPECT_THAT(refused("window"), HasSubstr("'window' is not a part: write KEY=TYPE"));
+  EXPECT_THAT(refused("norm"), HasSubstr("'norm' is not a part: write KEY=TYPE"));
   EXPECT_THAT(refused("norm=rms"), HasSubstr("norm must be one of layer_norm"));
   EXPECT_THAT(refused("attention=mlp"), HasSubstr("mlp needs the number of tokens"));
   EXPECT_THAT(refused("norm=rms_norm --set training.steps=3"), HasSubstr("name one"));
@@ -457,6 +458,9 @@ TEST_F(Commands, ProbeSaysWhatHoldsForAPart) {
   EXPECT_EQ(several[0]["task"], "short");
   EXPECT_EQ(several[1]["task"], "long");
   EXPECT_EQ(several[1]["steps"], 3);
+  const auto shorter = json::parse(
+      zoo("probe norm=rms_norm --no-costs --json --task tasks.yaml --set training.steps=2").out)["scores"];
+  EXPECT_EQ(shorter[1]["steps"], 2);
 }
 
 TEST_F(Commands, ShellsCompleteCommands) {
