@@ -2,6 +2,7 @@
 """Plants the mistakes of tests/planted/mistakes.py in a checkout, and says which of them no test notices.
 
   scripts/plant.py plant             changes the sources: each mistake waits for ZOO_MISTAKE=NUMBER; git checkout takes them out
+  scripts/plant.py check             says which mistakes the sources have no place for any more
   scripts/plant.py run [NUMBER…]     runs the tests with each mistake, after scripts/build.sh has built what was planted
       --stage own|above|references   with the tests of the mistake's folder; of those above it, too; of the references
       --jobs N                       so many mistakes at once
@@ -34,6 +35,10 @@ PROGRAMS = {
     "models": ["models", "generation", "tasks", "training", "analysis", "serving"],
     "generation": ["generation", "serving"],
     "comparison": ["comparison"],
+    "statistics": ["comparison"],
+    "analysis": ["analysis"],
+    "costs": ["analysis"],
+    "apps": [],
     "interop": ["interop", "checkpoints"],
     "io": ["io", "interop", "checkpoints"],
     "data": ["data", "tasks", "training"],
@@ -50,15 +55,23 @@ def planted_text(number, mistake):
     return f"(zoo::planted({number}) ? ({wrong}) : ({right}))"
 
 
+def check():
+    """Exits with an error if a mistake cannot be planted, or if nobody knows which tests must notice it."""
+    outdated = [n for n, m in enumerate(MISTAKES) if (ROOT / m.file).read_text().count(m.right) != 1]
+    for number in outdated:
+        print(f"plant: {MISTAKES[number].file} has not exactly one '{MISTAKES[number].right}': correct mistake {number}")
+    unknown = sorted({m.file.split("/")[0] for m in MISTAKES} - PROGRAMS.keys())
+    for folder in unknown:
+        print(f"plant: PROGRAMS does not say which tests must notice a mistake in {folder}/")
+    if outdated or unknown:
+        sys.exit(1)
+
+
 def plant():
     changed = subprocess.run(["git", "status", "--porcelain"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     if changed:
         sys.exit("plant: the checkout has changes; commit them, or plant in a clean clone")
-    outdated = [n for n, m in enumerate(MISTAKES) if (ROOT / m.file).read_text().count(m.right) != 1]
-    for number in outdated:
-        print(f"plant: {MISTAKES[number].file} has not exactly one '{MISTAKES[number].right}': correct mistake {number}")
-    if outdated:
-        sys.exit(1)
+    check()
     for number, mistake in enumerate(MISTAKES):
         path = ROOT / mistake.file
         text = path.read_text()
@@ -75,7 +88,7 @@ def commands_of(mistake, stage, build):
         programs = programs[:1]
     for name in programs:
         yield name, [str(build / "tests" / f"{name}_tests"), "--gtest_brief=1", "--gtest_fail_fast", "--gtest_filter=-*OnAGpu*"]
-    labels = {"own": [], "above": ["cli"], "references": ["cli", "parity"]}[stage]
+    labels = {"own": [] if programs else ["cli"], "above": ["cli"], "references": ["cli", "parity"]}[stage]
     for label in labels:
         yield label, ["ctest", "--test-dir", str(build), "-L", f"^{label}$", "-LE", "^long$", "--stop-on-failure", "-j", "1"]
 
@@ -152,13 +165,15 @@ def run(numbers, stage, jobs, build):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("action", choices=["plant", "run"])
+    parser.add_argument("action", choices=["check", "plant", "run"])
     parser.add_argument("numbers", nargs="*", type=int)
     parser.add_argument("--stage", choices=["own", "above", "references"], default="above")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release")
     options = parser.parse_args()
-    if options.action == "plant":
+    if options.action == "check":
+        check()
+    elif options.action == "plant":
         plant()
     else:
         run(options.numbers or list(range(len(MISTAKES))), options.stage, options.jobs, options.build)
