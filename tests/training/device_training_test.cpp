@@ -85,6 +85,16 @@ TEST_P(TrainingOnAGpu, ATrainingGoesOnWhereItStopped) {
   expect_close(losses_of(world().path("parts")), whole, 1e-3);
 }
 
+TEST_P(TrainingOnAGpu, TheResidualStreamMayHave16Bits) {
+  for (const std::string norm : {"layer_norm", "rms_norm"}) {
+    auto overrides = exact({"model.norm=" + norm, "training.steps=8"});
+    const auto wanted = train_on(torch::kCPU, "language_modeling", norm, overrides);
+    overrides.emplace_back("training.precision=bf16");
+    overrides.emplace_back("training.residual=bf16");
+    expect_close(train_on(device(), "language_modeling", norm + "-bf16", overrides), wanted, 0.05);
+  }
+}
+
 // ---- numbers that are read late
 
 TEST_P(TrainingOnAGpu, ALossThatIsNoNumberIsReportedAtItsStep) {
@@ -260,6 +270,8 @@ TEST(TrainingOnAProcessor, RefusesWhatOnlyAGpuHas) {
     });
   };
   EXPECT_THAT(message("training.matmul=tf32"), HasSubstr("training.matmul: tf32 needs a GPU"));
+  EXPECT_THAT(message("training.residual=bf16"),
+              HasSubstr("training.residual: bf16 needs training.precision: bf16"));
   EXPECT_THAT(message("training.cuda_graphs=true"), HasSubstr("training.cuda_graphs: true needs a GPU"));
 }
 
