@@ -17,7 +17,7 @@ except ModuleNotFoundError:
     sys.exit(77)
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from benchmarks.measuring.program import run_job  # noqa: E402
-from benchmarks.training.peer_models import Gpt, NanoGpt, Translator  # noqa: E402
+from benchmarks.training.peer_models import Gpt, Mixture, NanoGpt, Translator  # noqa: E402
 
 
 class Windows:
@@ -83,6 +83,8 @@ def make_model(job):
             return NanoGpt(job["model_file"], **job["shape"])
         if job["peer"] == "pytorch":
             return Gpt(**job["shape"])
+        if job["peer"] == "transformers":
+            return Mixture(**job["shape"])
         return Translator(**job["shape"], pad=job["data"]["special"]["pad"])
 
 

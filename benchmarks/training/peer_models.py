@@ -69,6 +69,25 @@ class NanoGpt(nn.Module):
         return self.model(ids, targets)[1]
 
 
+class Mixture(nn.Module):
+    """Mixtral of transformers, with tied embeddings and without its loss of balance."""
+
+    def __init__(self, vocab_size, layers, heads, width, context, inner_width, experts, active):
+        super().__init__()
+        try:
+            import transformers
+        except ModuleNotFoundError:
+            sys.exit(77)
+        self.model = transformers.MixtralForCausalLM(transformers.MixtralConfig(
+            vocab_size=vocab_size, hidden_size=width, intermediate_size=inner_width, num_hidden_layers=layers,
+            num_attention_heads=heads, num_key_value_heads=heads, num_local_experts=experts, num_experts_per_tok=active,
+            max_position_embeddings=context, tie_word_embeddings=True, sliding_window=None, use_cache=False,
+            rope_theta=10000.0, rms_norm_eps=1e-5))
+
+    def forward(self, ids, targets):  # (B, T) both
+        return F.cross_entropy(self.model(input_ids=ids).logits.flatten(0, 1), targets.flatten())
+
+
 class Translator(nn.Module):
     """nn.Transformer, pre-norm, with embeddings: sinusoidal positions, one table for source, target and output. Dropout
     also acts on the attention weights and in the feed-forward."""

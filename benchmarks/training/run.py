@@ -43,10 +43,10 @@ def parse_arguments():
     parser.add_argument("--compile", action="store_true", help="also run each peer under torch.compile")
     parser.add_argument("--nanogpt", type=Path, metavar="DIR",
                         help="a checkout or git directory of nanoGPT, whose model becomes a peer")
-    parser.add_argument("--peers", nargs="+", metavar="PEER", help="run only these peers: nanogpt, pytorch, nn.Transformer")
+    parser.add_argument("--peers", nargs="+", metavar="PEER", help="run only these peers: nanogpt, pytorch, nn.Transformer, transformers")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", dest="overrides",
                         help="a key of zoo's configuration that replaces the benchmark's value; may be repeated")
-    add_common_arguments(parser, "PyTorch, for the peers")
+    add_common_arguments(parser, "PyTorch, for the peers, and transformers for mixtures")
     parser.add_argument("--smoke", action="store_true", help="test the benchmark: one round of tiny models on made-up data")
     arguments = parser.parse_args()
     for name in arguments.workloads:
@@ -54,11 +54,11 @@ def parse_arguments():
             raise Failure(f"there is no workload {name}; there are: {', '.join(WORKLOADS)}")
     # --smoke needs one workload of each kind.
     arguments.workloads = arguments.workloads or (
-        ["gpt-small", "gpt2", "seq2seq"] if arguments.smoke else
+        ["gpt-small", "mixture", "gpt2", "seq2seq"] if arguments.smoke else
         [name for name, workload in WORKLOADS.items() if workload.for_gpu == (arguments.device != "cpu")])
     for name in arguments.peers or []:
         if not any(name in workload.peers for workload in WORKLOADS.values()):
-            raise Failure(f"there is no peer {name}; there are: nanogpt, pytorch, nn.Transformer")
+            raise Failure(f"there is no peer {name}; there are: nanogpt, pytorch, nn.Transformer, transformers")
     check_common_arguments(arguments)
     return arguments
 

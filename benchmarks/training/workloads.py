@@ -46,6 +46,14 @@ WORKLOADS = {
         corpus="tinyshakespeare", config="configs/gpt/shakespeare-char-cpu.yaml", peers=("nanogpt", "pytorch"),
         batch=8, steps=25, valid_batches=8, optimizer=GPT_OPTIMIZER,
         shape={"vocab_size": None, "layers": 6, "heads": 6, "width": 384, "context": 256}),
+    "mixture": Workload(
+        what="Mixtral of 4 layers, 4 heads, 256 wide, 8 experts of 512 inside, 2 of which work for a character, context 128, "
+             "batch 8, Shakespeare's characters",
+        corpus="tinyshakespeare", config="configs/gpt/shakespeare-char-cpu.yaml", peers=("transformers",),
+        batch=8, steps=50, valid_batches=8, optimizer=GPT_OPTIMIZER,
+        shape={"vocab_size": None, "layers": 4, "heads": 4, "width": 256, "context": 128, "inner_width": 512, "experts": 8,
+               "active": 2},
+        options={"model.norm": "rms_norm", "model.activation": "swiglu", "model.position": "rotary"}),
     "gpt2": Workload(
         what="GPT-2's 124 million: 12 layers, 12 heads, 768 wide, context 1024, vocabulary 50304, batch 16; "
              "Shakespeare's characters",
@@ -67,7 +75,9 @@ WORKLOADS = {
 def tiny(workload):
     """A workload that does everything the real one does, but takes no time."""
     shape = workload.shape | {"layers": 1, "heads": 2, "width": 16}
-    shape |= {"context": 16} if "context" in shape else {"vocab_size": 48, "inner_width": 32, "length": 6}
+    shape |= {"context": 16} if "context" in shape else {"vocab_size": 48, "length": 6}
+    if "inner_width" in shape:
+        shape["inner_width"] = 32
     if workload.for_gpu:
         shape["vocab_size"] = 100  # more than in the data, as in the real workload
     return dataclasses.replace(workload, what="a tiny model on made-up data", batch=16, steps=40, valid_batches=2,
@@ -129,10 +139,14 @@ class Job:
             values |= {"data.sequence_length": shape["context"], "model.max_positions": shape["context"],
                        "model.vocab_size": shape["vocab_size"], "model.dropout": 0, "model.attention_dropout": 0}
         else:
-            values |= {"data.sequence_length": shape["length"], "model.d_ff": shape["inner_width"],
-                       "data.tokenizer.vocab_size": shape["vocab_size"],
+            values |= {"data.sequence_length": shape["length"], "data.tokenizer.vocab_size": shape["vocab_size"],
                        "training.label_smoothing": shape["label_smoothing"]}
             values |= {f"model.{kind}dropout": shape["dropout"] for kind in ("", "attention_", "activation_")}
+        if "inner_width" in shape:
+            values["model.d_ff"] = shape["inner_width"]
+        if "experts" in shape:  # without a loss of balance, which the peer does not compute either
+            values |= {"model.experts.count": shape["experts"], "model.experts.active": shape["active"],
+                       "model.experts.balance": 0}
         values |= workload.options | self.data_options
         pairs = [f"{key}={value}" for key, value in values.items()] + self.overrides
         return [word for pair in pairs for word in ("--set", pair)]

@@ -46,8 +46,9 @@ def main(zoo):
         done = run(PROGRAM, "--smoke", "--zoo", zoo, "--threads", "1", "--peak", str(PEAK), "--json", str(file))
         check_success(done)
         results = json.loads(file.read_text(encoding="utf-8"))["results"]
-    check([result["workload"] for result in results] == ["gpt-small", "gpt2", "seq2seq"], "workloads are missing")
-    for result, peer in zip(results, ("pytorch", "pytorch", "nn.Transformer")):
+    check([result["workload"] for result in results] == ["gpt-small", "mixture", "gpt2", "seq2seq"],
+          "workloads are missing")
+    for result, peer in zip(results, ("pytorch", "transformers", "pytorch", "nn.Transformer")):
         check_result(result, peer, done.stdout)
     wrong = run(PROGRAM, "--zoo", zoo, "gpt-tiny")
     check(wrong.returncode == 2 and wrong.stderr.count("\n") == 1 and "gpt-tiny" in wrong.stderr,
