@@ -98,6 +98,25 @@ TEST(Findings, AnAblationIsNoRunThatWasTrained) {
   EXPECT_EQ(ablation_finding(runs, kAccuracy, false), "");
 }
 
+TEST(Findings, SayWhetherATestIsOverDocuments) {
+  const auto over = [](bool are_parts) {
+    Runs runs = against_first({run_of("a", {0.9}), run_of("b", {0.7})});
+    for (auto& run : runs) {
+      run.examples = ExampleValues{.values = {}, .weights = std::vector<double>(40, 1), .inputs = "same"};
+      for (int64_t i = 0; i < 40; ++i) {
+        run.examples->values.push_back(run.name == "a" || i % 5 == 0 ? 1 : 0);
+        if (are_parts) run.examples->documents.push_back(i / 2);
+      }
+    }
+    compare_with_baselines(runs, kAccuracy, {});
+    return *runs[1].versus_baseline;
+  };
+  EXPECT_EQ(over(false).over, TestedOver::examples);
+  EXPECT_EQ(over(false).test.n, 40);
+  EXPECT_EQ(over(true).over, TestedOver::documents);
+  EXPECT_EQ(over(true).test.n, 20);
+}
+
 TEST(Findings, PairOnlyTheSeedsThatBothHave) {
   Runs runs = against_first({run_of("base", {1.0, 9.0, 3.0}), run_of("other", {1.5, kFailed, 3.501})});
   compare_with_baselines(runs, kBits, {});

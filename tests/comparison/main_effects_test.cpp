@@ -2,6 +2,7 @@
 
 #include "comparison/findings/main_effects.h"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -27,12 +28,17 @@ struct MadeUpGrid {
   }
 };
 
-TEST(MainEffects, AreMeansOverTheOtherKeys) {
+MadeUpGrid grid_of_four() {
   MadeUpGrid grid;
   grid.add("0", "x", {5.0, 5.2, 5.1});
   grid.add("0", "y", {4.0, 4.1, 4.3});
   grid.add("1", "x", {5.4, 5.5, 5.6});
   grid.add("1", "y", {4.6, 4.4, 4.5});
+  return grid;
+}
+
+TEST(MainEffects, AreMeansOverTheOtherKeys) {
+  const auto grid = grid_of_four();
   const auto effects = main_effects(grid.plan, grid.runs, kLossOfGrid);
   ASSERT_EQ(effects.size(), 2U);
   EXPECT_EQ(effects[0].key, "a");
@@ -48,6 +54,52 @@ TEST(MainEffects, AreMeansOverTheOtherKeys) {
   const auto corrected = holm_corrected(std::vector{*effects[0].test.p, *effects[1].test.p});
   EXPECT_NEAR(*effects[0].p_corrected, corrected[0], 1e-12);
   EXPECT_NEAR(*effects[1].p_corrected, corrected[1], 1e-12);
+}
+
+TEST(MainEffects, FollowTheDirectionOfTheMetric) {
+  const auto grid = grid_of_four();
+  const auto of_scores =
+      main_effects(grid.plan, grid.runs, {.key = "score", .label = "score", .better = Better::higher});
+  EXPECT_EQ(of_scores[1].verdict, Verdict::worse) << "y has less";
+}
+
+TEST(MainEffects, AreCorrectedAsTheFileSays) {
+  MadeUpGrid grid;
+  grid.add("0", "x", {5.0, 5.0, 5.0});
+  grid.add("0", "y", {5.1, 5.2, 5.0});
+  grid.add("1", "x", {5.2, 5.5, 5.2});
+  grid.add("1", "y", {5.3, 5.5, 5.3});
+  // Both effects are significant alone; Holm's correction doubles the smaller p, and Benjamini and Hochberg's
+  // takes it to the larger one.
+  auto effects = main_effects(grid.plan, grid.runs, kLossOfGrid);
+  const double smaller = std::min(*effects[0].test.p, *effects[1].test.p),
+               larger = std::max(*effects[0].test.p, *effects[1].test.p);
+  EXPECT_LT(larger, kSignificance);
+  for (const auto& effect : effects) {
+    EXPECT_NEAR(*effect.p_corrected, 2 * smaller, 1e-12);
+    EXPECT_EQ(effect.verdict, Verdict::undecided);
+  }
+  grid.plan.settings.correction = Correction::benjamini_hochberg;
+  effects = main_effects(grid.plan, grid.runs, kLossOfGrid);
+  for (const auto& effect : effects) {
+    EXPECT_NEAR(*effect.p_corrected, larger, 1e-12);
+    EXPECT_EQ(effect.verdict, Verdict::worse);
+  }
+}
+
+TEST(MainEffects, LeaveOutAblationsAndKeysWithMoreValues) {
+  auto grid = grid_of_four();
+  const auto effects = main_effects(grid.plan, grid.runs, kLossOfGrid);
+  grid.add("1", "y", {9, 9, 9});
+  grid.plan.variants.back().ablation = AblationConfig{.of = grid.plan.variants[3].name};
+  for (size_t i = 0; i < grid.plan.variants.size(); ++i)
+    grid.plan.variants[i].grid.push_back({.key = "c", .value = std::to_string(i % 3)});
+  const auto with_others = main_effects(grid.plan, grid.runs, kLossOfGrid);
+  ASSERT_EQ(with_others.size(), 2U) << "c has three values";
+  for (const size_t i : {0, 1}) {
+    EXPECT_EQ(with_others[i].test.difference, effects[i].test.difference);
+    EXPECT_EQ(with_others[i].p_corrected, effects[i].p_corrected);
+  }
 }
 
 TEST(MainEffects, NeedTwoKeysAndSeedsOfAllRows) {

@@ -140,6 +140,16 @@ TEST_F(Slices, HaveVerdictsAgainstTheBaseline) {
   EXPECT_EQ(runs[2].slices[0].verdict, Verdict::same);
   EXPECT_FALSE(runs[3].slices[0].verdict) << "of other texts";
 
+  std::vector<RunResults> of_documents = {run("a", 2, 2, 10), run("b", 1.5, 2, 20), run("c", 1.5, 2, 20)};
+  for (auto& of_run : of_documents) {
+    for (size_t i = 0; i < kExamples; ++i) of_run.examples->documents.push_back(static_cast<int64_t>(i / 4));
+    if (of_run.name != "a") of_run.baseline = "a";
+  }
+  of_documents[2].examples->documents[0] = 1;
+  compare_slices(of_documents, {.key = "bits_per_byte", .label = "bits"}, 0.05);
+  EXPECT_LT(of_documents[1].slices[0].test->n, runs[1].slices[0].test->n) << "a document counts once";
+  EXPECT_FALSE(of_documents[2].slices[0].test) << "of other documents";
+
   std::vector<RunResults> classifiers = {run("a", 2, 2, 10)};
   compare_slices(classifiers, {.key = "accuracy", .label = "accuracy"}, 0.05);
   EXPECT_TRUE(classifiers[0].slices.empty());

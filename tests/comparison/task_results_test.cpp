@@ -65,9 +65,10 @@ Json results_of(const std::vector<MadeRow>& rows, const char* better = "lower", 
           {"runs", runs}};
 }
 
-Json together(const std::vector<TaskOutcome>& outcomes) {
+Json together(const std::vector<TaskOutcome>& outcomes, Correction correction = Correction::holm) {
   TaskComparison comparison;
   comparison.settings.name = "made-up";
+  comparison.settings.correction = correction;
   return task_results(comparison, outcomes, "zoo compare made-up.yaml");
 }
 
@@ -147,13 +148,94 @@ TEST(TaskResults, WhatFailedLeavesTheOthersWhole) {
   EXPECT_THAT(page, HasSubstr("| failed |"));
 }
 
-TEST(TaskResults, UnequalConditionsAreNoVerdict) {
-  auto results = results_of({{"a", {1, 1.1, 1.2}}, {"b", {2, 2.1, 2.2}}});
-  results["runs"][1]["versus_baseline"]["verdict"] = "unfair";
+TEST(TaskResults, ASeedThatFailedHasNoValueEvenWhereItWasEvaluated) {
+  auto results = results_of({{"a", {1, 1.1, 1.2}}, {"b", {2, 2.4, 9}}});
+  results["runs"][1]["seeds"][2]["end"] = "failed";
+  auto ablated = results["runs"][1];
+  ablated["name"] = "b without a head";
+  ablated["ablation"] = Json::object();
+  results["runs"].push_back(ablated);
   const auto document =
-      together({{"one", results}, {"two", results_of({{"a", {1, 2, 3}}, {"b", {1, 2, 4}}})}});
-  EXPECT_EQ(document["tasks"][0]["runs"][1]["versus_baseline"]["verdict"], "unfair");
-  EXPECT_TRUE(document["tasks"][0]["runs"][1]["versus_baseline"]["p_corrected"].is_null());
+      together({{"one", results}, {"two", results_of({{"a", {1, 1.2, 1.1}}, {"b", {2, 2.1, 2.2}}})}});
+  const Json& column = document["tasks"][0];
+  EXPECT_EQ(column["runs"].size(), 2U) << "an ablation is no variant that was trained";
+  EXPECT_EQ(column["runs"][1]["metric"]["n"], 2);
+  EXPECT_NEAR(column["runs"][1]["metric"]["mean"].get<double>(), 2.2, 1e-12);
+  // The deviation of both rows together, with 2 + 1 degrees of freedom, whose t at 97.5 % is 3.182446; the
+  // difference is that of two rows with as many seeds as the row with fewest.
+  const double deviation = std::sqrt((2 * 0.01 + 0.08) / 3);
+  EXPECT_NEAR(column["noise"]["deviation"].get<double>(), deviation, 1e-12);
+  EXPECT_NEAR(column["noise"]["difference"].get<double>(), 3.182446305 * deviation, 1e-8);
+  const Json& b = document["overall"][1];
+  EXPECT_EQ(b["tasks"], 2);
+  EXPECT_EQ(b["standardised"]["n"], 2) << "the seeds that all tasks have";
+  EXPECT_EQ(b["versus_baseline"]["n"], 2);
+}
+
+TEST(TaskResults, ABaselineThatFailedInATaskIsComparedInTheOthers) {
+  const double nan = std::nan("");
+  const auto document = together({{"one", results_of({{"a", {nan, nan, nan}}, {"b", {2, 2.1, 2.2}}})},
+                                  {"two", results_of({{"a", {1, 1.1, 1.2}}, {"b", {2, 2.1, 2.4}}})}});
+  const Json& b = document["overall"][1];
+  EXPECT_EQ(b["tasks"], 2);
+  EXPECT_EQ(b["versus_baseline"]["n"], 3);
+  EXPECT_EQ(b["versus_baseline"]["verdict"], "worse");
+}
+
+TEST(TaskResults, UnequalConditionsAndSeedsThatLearntNothingAreNoVerdict) {
+  for (const char* const said : {"unfair", "unsteady"}) {
+    auto results = results_of({{"a", {1, 1.1, 1.2}}, {"b", {2, 2.1, 2.3}}});
+    results["runs"][1]["versus_baseline"]["verdict"] = said;
+    const auto document =
+        together({{"one", results}, {"two", results_of({{"a", {1, 2, 3}}, {"b", {1, 2, 4}}})}});
+    const Json &kept = document["tasks"][0]["runs"][1]["versus_baseline"],
+               &other = document["tasks"][1]["runs"][1]["versus_baseline"];
+    EXPECT_EQ(kept["verdict"], said);
+    EXPECT_TRUE(kept["p_corrected"].is_null());
+    EXPECT_EQ(other["p_corrected"], other["p"]) << "one test is left";
+  }
+}
+
+TEST(TaskResults, EquivalencesAreCorrectedForAllTasks) {
+  // Differences of -0.1, 0 and 0.1: their mean has an error of 0.0577, and t of 2 degrees of freedom is 3.9
+  // for the margin, whose one-sided p is 0.03.
+  const std::vector<MadeRow> rows = {{"a", {1, 2, 3}}, {"b", {0.9, 2, 3.1}}};
+  const auto verdict_of = [&](size_t n_tasks) {
+    std::vector<TaskOutcome> outcomes;
+    for (size_t i = 0; i < n_tasks; ++i)
+      outcomes.push_back({"task " + std::to_string(i), results_of(rows, "lower", 0.225)});
+    return together(outcomes)["tasks"][0]["runs"][1]["versus_baseline"]["verdict"];
+  };
+  EXPECT_EQ(verdict_of(1), "same");
+  EXPECT_EQ(verdict_of(2), "undecided");
+}
+
+TEST(TaskResults, AreCorrectedAsTheFileSays) {
+  const std::vector<double> a = {1, 1.1, 1.2}, b = {1.2, 1.25, 1.45}, c = {1.2, 1.25, 1.42};
+  const std::vector<TaskOutcome> outcomes = {{"one", results_of({{"a", a}, {"b", b}})},
+                                             {"two", results_of({{"a", a}, {"b", c}})}};
+  const std::vector p = {paired_t_test(b, a).p, paired_t_test(c, a).p};
+  for (const auto correction : {Correction::holm, Correction::benjamini_hochberg}) {
+    const auto document = together(outcomes, correction);
+    const auto expected = corrected_known(correction, p);
+    for (const size_t i : {0, 1}) {
+      EXPECT_NEAR(document["tasks"][i]["runs"][1]["versus_baseline"]["p_corrected"].get<double>(),
+                  *expected[i], 1e-12);
+    }
+    EXPECT_EQ(document.contains("correction"), correction == Correction::benjamini_hochberg);
+  }
+  EXPECT_NE(corrected_known(Correction::holm, p), corrected_known(Correction::benjamini_hochberg, p));
+}
+
+TEST(TaskResults, SayEachGapOnceAndWhichBaselineIsMeant) {
+  auto results = results_of({{"a", {1, 1.1, 1.2}}, {"b", {2, 2.1, 2.3}}, {"c", {4, 4.1, 4.5}}});
+  results["runs"][2]["baseline"] = "b";
+  const auto document = together({{"one", results}, {"two", results}});
+  const auto gaps = document["protocol"].get<std::vector<std::string>>();
+  EXPECT_FALSE(gaps.empty());
+  for (const auto& gap : gaps) EXPECT_EQ(std::ranges::count(gaps, gap), 1) << gap;
+  EXPECT_THAT(document["measured"].get<std::string>(),
+              HasSubstr("On the mean of the tasks b, c are worse than its baseline."));
 }
 
 TEST(TaskResults, EqualVariantsAreSeldomToldApart) {

@@ -88,6 +88,18 @@ TEST(TranslationTest, ComparesEachTranslatorWithItsBaselineOnTheSameLines) {
   EXPECT_EQ(by_document[1].translation_scores[0].value, runs[1].translation_scores[0].value);
   EXPECT_EQ(by_document[1].translation_scores[0].baseline_value,
             runs[1].translation_scores[0].baseline_value);
+  // Documents of other lines, or that one run alone knows, are not those of the lines.
+  auto of_other_lines = by_document, of_one = by_document;
+  for (auto& run : of_other_lines) {
+    run.translation_scores.clear();
+    if (run.examples) run.examples->documents.pop_back();
+  }
+  for (auto& run : of_one) run.translation_scores.clear();
+  of_one[0].examples->documents[39] = 0;
+  compare_translations(of_other_lines);
+  compare_translations(of_one);
+  EXPECT_EQ(of_other_lines[1].translation_scores[0].test->n, 40);
+  EXPECT_FALSE(of_one[1].translation_scores[0].test);
   ASSERT_EQ(runs[0].translation_scores.size(), 2U);
   EXPECT_FALSE(runs[0].translation_scores[0].test);
   EXPECT_EQ(runs[1].translation_scores[0].verdict, Verdict::better);
