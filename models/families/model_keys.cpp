@@ -100,9 +100,9 @@ void validate_score_position(const ModelConfig& c, const ModelFamily& family, co
 
 void describe(ConfigVisitor& v, ModelConfig& c) {
   const auto of_tokens_or_waves = [&](const auto& keys) {
-    v.only_for(
-        {"encoder", "decoder", "encoder_decoder", "whisper", "speech_encoder", "wave_encoder", "esmfold"},
-        keys);
+    v.only_for({"encoder", "decoder", "encoder_decoder", "whisper", "speech_encoder", "wave_encoder",
+                "esmfold", "dual_encoder"},
+               keys);
   };
   const auto of_tokens = [&](const auto& keys) {
     v.only_for(

@@ -55,6 +55,7 @@ TEST(PartCard, EveryPartOfTheLibraryHolds) {
        {ProbedPart::attention, ProbedPart::norm, ProbedPart::activation, ProbedPart::position}) {
     for (const auto* const type : types_of(part).infos()) {
       if (type->is_added || type->name == "mlp") continue;  // mlp needs a key
+      if (type->name == name_of(Position::grid)) continue;  // of pictures only
       const auto card = card_of(part, type->name);
       EXPECT_TRUE(card.all_hold()) << failures_in_words(card);
       EXPECT_FALSE(card.checks.empty()) << type->name;

@@ -67,6 +67,7 @@ class Pairs : public SuiteDirectory<Pairs> {
     }
   }
 
+  // Seeds 1 to 3 tell all colours apart with both kinds of scores; with 150 steps at 0.01 some did not.
   static constexpr const char* kConfig = R"(
 task: image_text_similarity
 data: {train: pictures/captions.jsonl, valid: pictures/captions.jsonl, sequence_length: 24,
@@ -77,8 +78,8 @@ model:
   n_layers: 1
   n_heads: 2
   max_positions: 24
-training: {steps: 150, batch_size: 12, optimizer: {lr: 0.01}, schedule: {warmup_steps: 5}, evaluate_every: 75,
-           checkpoint_every: 25, threads: 1}
+training: {steps: 400, batch_size: 12, optimizer: {lr: 0.005}, schedule: {warmup_steps: 5}, evaluate_every: 200,
+           checkpoint_every: 100, threads: 1}
 )";
 };
 

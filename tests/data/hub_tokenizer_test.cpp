@@ -276,6 +276,14 @@ TEST(HubTokenizer, NamesWhatIsNotSupported) {
   EXPECT_THAT(problem_of(document), HasSubstr("'dropout' is not supported"));
   EXPECT_THAT(message_of<DataError>([] { make_hub_tokenizer({}, {}); }),
               HasSubstr("there is no tokenizer.json"));
+  const auto siglip = [](const char* type) {
+    make_hub_tokenizer({{"tokenizer.json", byte_level().dump()},
+                        {"config.json", R"({"model_type": "siglip"})"},
+                        {"tokenizer_config.json", Json{{"tokenizer_class", type}}.dump()}},
+                       {});
+  };
+  EXPECT_THAT(message_of<DataError>([&] { siglip("GemmaTokenizerFast"); }), HasSubstr("of SigLIP 2 is not"));
+  EXPECT_NO_THROW(siglip("PreTrainedTokenizerFast"));
 }
 
 TEST(HubTokenizer, SaysWhatIsDamaged) {

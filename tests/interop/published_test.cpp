@@ -155,9 +155,9 @@ Experiment experiment_of(const Json& config) {
 TEST_P(Published, IsWritten) {
   const auto facts = Json::parse(read_file(GetParam()));
   const auto& config = facts.at("config");
-  const auto has_vocabulary = config.contains("vocab_size") || config.contains("text_config");
-  if (facts.contains("refused") || !has_vocabulary || !config.contains("architectures")) return;
+  if (facts.contains("refused") || !config.contains("architectures")) return;
   const auto read = experiment_of(config);
+  if (!read.model.vocab_size) return;  // of pictures
   Json written = {{"model_type", facts.at("family")},
                   {"architectures", config.at("architectures")},
                   {"vocab_size", read.model.vocab_size.value()},

@@ -47,7 +47,7 @@ def differences(original, exported):
         a, b = before[name], after[name]
         if a.dtype != b.dtype or a.shape != b.shape:
             yield f"{name}: {a.dtype} {tuple(a.shape)}, exported as {b.dtype} {tuple(b.shape)}"
-        elif not torch.equal(a.view(torch.uint8), b.view(torch.uint8)):
+        elif not torch.equal(a.reshape(-1).view(torch.uint8), b.reshape(-1).view(torch.uint8)):
             yield f"{name} has other bits"
     if config_of(original) != config_of(exported):
         a, b = config_of(original), config_of(exported)

@@ -30,10 +30,14 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 /// Its features are its logits: what `told` says of a batch, (N, V), or (B, T, C) for recordings.
-class ToldModel final : public Model {
+class ToldModel final : public Model, public AligningModel {
  public:
   using Told = std::function<torch::Tensor(const Batch&)>;
-  explicit ToldModel(Told told) : told_(std::move(told)) { register_buffer("nothing", torch::zeros({1})); }
+  /// `n_outputs`: targets are checked against it before outputs are known.
+  explicit ToldModel(Told told, int64_t n_outputs = 1'000'000)
+      : told_(std::move(told)), n_outputs_(n_outputs) {
+    register_buffer("nothing", torch::zeros({1}));
+  }
 
   torch::Tensor features(const Batch& batch) override { return hidden_states(batch).flatten(0, -2); }
   torch::Tensor logits(const torch::Tensor& features) override {
@@ -43,10 +47,13 @@ class ToldModel final : public Model {
   int64_t n_outputs() const override { return n_outputs_; }
   torch::Tensor hidden_states(const Batch& batch) override { return told_(batch); }
   void attention_maps(const Batch&, AttentionMaps&) override {}
+  const AligningModel* aligning() const override { return this; }
+  torch::Tensor n_moments(const Batch& batch) const override { return audio_lengths(batch); }
+  int64_t blank() const override { return n_outputs_ - 1; }
 
  private:
   Told told_;
-  int64_t n_outputs_ = 1'000'000;  // targets are checked against it before it is known
+  int64_t n_outputs_;
 };
 
 /// The ids of the tokens from which a batch's targets are predicted, (N).
@@ -344,22 +351,25 @@ TEST_F(ToldMetrics, OfTranscripts) {
   const auto task =
       task_of_new_run(world_.speech_experiment({"data.valid=told.tsv", "training.batch_size=2"}));
   const int64_t blank = task->tokenizer().vocab_size();
-  ToldModel model([&](const Batch& batch) {
-    const int64_t n_rows = batch.n_rows(), n = n_audio_vectors(batch.field(fields::kSpectrograms).size(2));
-    auto logits = torch::zeros({n_rows, n, blank + 1});
-    for (int64_t b = 0; b < n_rows; ++b) {
-      // The transcripts tell the recordings apart.
-      const auto n_tokens = (batch.field(fields::kTranscripts)[b] >= 0).sum().item<int64_t>();
-      const auto* told = &recordings[0];
-      for (const auto& recording : recordings)
-        if (std::ssize(recording[0]) == n_tokens) told = &recording;
-      const auto ids = task->tokenizer().encode((*told)[2]);
-      EXPECT_GE(n, std::ssize(ids));
-      for (int64_t t = 0; t < n; ++t)
-        logits[b][t][t < std::ssize(ids) ? ids[static_cast<size_t>(t)] : blank].fill_(20);
-    }
-    return logits;
-  });
+  ToldModel model(
+      [&](const Batch& batch) {
+        const int64_t n_rows = batch.n_rows(),
+                      n = n_audio_vectors(batch.field(fields::kSpectrograms).size(2));
+        auto logits = torch::zeros({n_rows, n, blank + 1});
+        for (int64_t b = 0; b < n_rows; ++b) {
+          // The transcripts tell the recordings apart.
+          const auto n_tokens = (batch.field(fields::kTranscripts)[b] >= 0).sum().item<int64_t>();
+          const auto* told = &recordings[0];
+          for (const auto& recording : recordings)
+            if (std::ssize(recording[0]) == n_tokens) told = &recording;
+          const auto ids = task->tokenizer().encode((*told)[2]);
+          EXPECT_GE(n, std::ssize(ids));
+          for (int64_t t = 0; t < n; ++t)
+            logits[b][t][t < std::ssize(ids) ? ids[static_cast<size_t>(t)] : blank].fill_(20);
+        }
+        return logits;
+      },
+      blank + 1);
   std::vector<ClassMetrics> speakers;
   const auto metrics = task->evaluate(model, Split::valid, {.classes = &speakers});
   EXPECT_EQ(metrics.at("recordings"), 3);

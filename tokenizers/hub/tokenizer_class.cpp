@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "base/error.h"
 #include "tokenizers/hub/tiktoken.h"
 #include "tokenizers/subwords/specification.h"
 
@@ -58,17 +59,20 @@ std::string without_fast(std::string type) {
   return type;
 }
 
-/// What the model's config.json says; empty if it says nothing.
-std::string class_by_model(const std::map<std::string, std::string>& files) {
+/// A text of the model's config.json; empty if it has none.
+std::string text_of_model(const std::map<std::string, std::string>& files, const char* key) {
   const auto config = json_file(files, "config.json");
   if (config.is_null()) return {};
-  const auto text = [&](const char* key) {
-    const auto found = config.find(key);
-    return found != config.end() && found->is_string() ? found->get<std::string>() : std::string();
-  };
-  if (auto type = text("tokenizer_class"); !type.empty()) return without_fast(std::move(type));
-  const auto found =
-      std::ranges::find(classes_of_models, text("model_type"), [](const auto& entry) { return entry.first; });
+  const auto found = config.find(key);
+  return found != config.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+/// What the model's config.json says; empty if it says nothing.
+std::string class_by_model(const std::map<std::string, std::string>& files) {
+  if (auto type = text_of_model(files, "tokenizer_class"); !type.empty())
+    return without_fast(std::move(type));
+  const auto found = std::ranges::find(classes_of_models, text_of_model(files, "model_type"),
+                                       [](const auto& entry) { return entry.first; });
   return found == classes_of_models.end() ? "" : found->second;
 }
 
@@ -172,6 +176,10 @@ std::map<TokenRole, AddedToken> roles_of_class(std::string_view type) {
 std::string tokenizer_class_of(const std::map<std::string, std::string>& files, const SpecJson& config) {
   auto type = without_fast(option(config, "tokenizer_class", ""));
   if (type.empty()) type = class_by_model(files);
+  if (type == "GemmaTokenizer" && text_of_model(files, "model_type") == "siglip")
+    throw DataError(
+        "tokenizer_config.json: the tokenizer of SigLIP 2 is not supported, which reads texts in lower case "
+        "without saying so in its files: choose a SigLIP model with a SiglipTokenizer");
   return type.empty() ? type_by_files(files) : type;
 }
 

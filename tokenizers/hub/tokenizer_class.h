@@ -13,7 +13,7 @@ namespace zoo {
 
 /// The class without "Fast", as AutoTokenizer finds it: by tokenizer_config.json (`config`), else by the
 /// model's config.json, if it is among `files`, else by what files there are. Empty: a tokenizer.json counts
-/// as it is. Throws DataError for a config.json that is not JSON.
+/// as it is. Throws DataError for a config.json that is not JSON, and for the tokenizer of SigLIP 2.
 std::string tokenizer_class_of(const std::map<std::string, std::string>& files, const nlohmann::json& config);
 
 /// Whether a class has a token for each character, and one that stands for a blank (wav2vec 2.0).
