@@ -87,12 +87,12 @@ MISTAKES = [
     Mistake("comparison/planning/budget.cpp", "budget.amount - used(before) < used(after) - budget.amount", "used(before) < budget.amount"),
     Mistake("comparison/findings/findings.cpp", "twin.seed != seed.seed && !is_any_seed", "twin.seed > seed.seed && !is_any_seed"),
     # ---- interop and formats
-    Mistake("interop/gguf/gguf_config.cpp", "keys.number(rotary + \"scale_linear\", 0)", "0.0"),
-    Mistake("interop/gguf/gguf_tensors.cpp", "is_query ? n_heads.get<int64_t>() : config.value(\"num_key_value_heads\", n_heads).get<int64_t>()", "n_heads.get<int64_t>()"),
-    Mistake("interop/gguf/gguf_tensors.cpp", "way_ == Way::to_file ? 1 : -1", "way_ == Way::to_file ? -1 : 1"),
+    Mistake("interop/gguf/gguf_rotary.cpp", "keys.number(rotary + \"scale_linear\", 0)", "0.0"),
+    Mistake("interop/gguf/gguf_tensors.cpp", "link.stored.find(\"attn_q\") != link.stored.npos ? heads.n_heads : heads.n_kv_heads", "heads.n_heads"),
+    Mistake("interop/gguf/gguf_tensors.cpp", "source().tensor(name).to(torch::kFloat) + 1", "source().tensor(name).to(torch::kFloat) - 1"),
     Mistake("io/formats/gguf_file.cpp", "(reader.position() + step - 1) / step * step", "reader.position() / step * step + step"),
     Mistake("io/formats/gguf_file.cpp", "ranges[i].first < ranges[i - 1].second", "ranges[i].first + 1 < ranges[i - 1].second"),
-    Mistake("io/formats/gguf_file.cpp", "static_cast<uint64_t>(begin / type.elements) * type.bytes", "static_cast<uint64_t>(begin) * type.bytes"),
+    Mistake("io/formats/gguf_file.cpp", "static_cast<uint64_t>((first + begin) / type.elements) * type.bytes", "static_cast<uint64_t>(first + begin) * type.bytes"),
     Mistake("interop/foreign_export.cpp", "c10::isFloatingType(stored) ? type_ : stored", "type_"),
     # ---- data, text, tokenizers
     Mistake("data/epoch_plan.cpp", "rows > most.rows || rows * longest > most.tokens", "rows > most.rows"),
