@@ -98,10 +98,14 @@ def generate(model, prompts, n_new=N_NEW):
 
 
 def difference(ours, theirs):
-    """The largest difference of log-probabilities; infinite for other tokens."""
-    if [one[0] for one in ours] != [one[0] for one in theirs]:
-        return float("inf")
-    return max(abs(a[1] - b[1]) for a, b in zip(ours, theirs, strict=True))
+    """The largest difference of log-probabilities, and how many tokens are compared: to the first that is another one, because
+    two tokens may be likeliest by less than the tolerance. From there on the texts are others."""
+    largest, n = 0.0, 0
+    for mine, other in zip(ours, theirs, strict=True):
+        largest, n = max(largest, abs(mine[1] - other[1])), n + 1
+        if mine[0] != other[0]:
+            break
+    return largest, n
 
 
 CAMEL = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+"
@@ -419,7 +423,9 @@ def without_permutation(path, model):
 
 def compare_with_llama_cpp(path, expected):
     server = LlamaCpp(path)
-    return max(difference(tokens, server.generate(ids, N_NEW)) for ids, tokens in expected)
+    found = [difference(tokens, server.generate(ids, N_NEW)) for ids, tokens in expected]
+    enough = 4 * sum(n for _, n in found) >= 3 * sum(len(tokens) for _, tokens in expected)
+    return max(largest for largest, _ in found) if enough else float("inf")
 
 
 def check_pieces(model, directory, path, made):
