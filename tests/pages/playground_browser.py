@@ -813,7 +813,7 @@ def check_cause_fields(page, server):
     wanted = {"model": "gpt", "text": "It was late", "by": "gradient_input", "against": "early", "view": True}
     check(asked == wanted, f"it asked {asked}")
     check(page.run(f"{VIEW}.querySelector('[name=baseline]').disabled"), "a product with the gradient is offered a baseline")
-    open_view(page, server, "causes", {**CAUSES[3], "corrupt": "Tim"})
+    open_view(page, server, "causes", {**CAUSES[4], "corrupt": "Tim"})
     page.wait_for(PROBLEM, "what is wrong with two texts")
     check("has 4 tokens and the corrupted one" in page.run(PROBLEM), f"the problem is {page.run(PROBLEM)}")
     check(all("status of 400" in problem for problem in page.problems), f"{page.problems}")
