@@ -58,12 +58,13 @@ struct GgufKeyName {
 ///   full    T5 with gates; Falcon with a norm for each sub-layer
 enum class GgufVariant { any, simple, full };
 
-/// A module in the file and in transformers; {} is the number of the layer, [] that of the expert.
+/// The name of a module in the file, and its name in transformers. {} stands for the number of the layer, []
+/// for the number of the expert.
 struct GgufModuleName {
   std::string_view stored, foreign;
   StoredForm form = StoredForm::same;
   GgufVariant variant = GgufVariant::any;
-  /// What its tensors are called there: NAME.weight and NAME.bias, or NAME and NAME_bias.
+  /// The names of its tensors in transformers: NAME.weight and NAME.bias, or NAME and NAME_bias.
   enum class Parts { of_module, of_tensor } parts = Parts::of_module;
   /// read: older files have it so.
   enum class Use { read_and_written, read } use = Use::read_and_written;
@@ -75,8 +76,8 @@ struct GgufFixedKey {
   nlohmann::json value;
 };
 
-/// What config.json calls what rotary positions need. Without `theta` there are none; without `fraction` or
-/// `width`, the part of a head that is turned, whole heads are turned.
+/// The keys of config.json for rotary positions. Without `theta` there are no such positions. `fraction` and
+/// `width` say which part of a head is turned; without them whole heads are turned.
 struct GgufRotaryNames {
   std::string_view theta = "", fraction = "", width = "";
   std::string_view local_theta = "";  // in layers with windows

@@ -39,6 +39,13 @@ torch::Tensor in_groups(const torch::Tensor& rows, int64_t n_groups) {
   return rows.unflatten(0, {n_groups, -1});
 }
 
+/// The matrices of all experts in three dimensions, each transposed; a tensor with fewer dimensions stays.
+torch::Tensor by_columns(const torch::Tensor& x) { return x.dim() == 3 ? x.transpose(1, 2) : x; }
+/// The shape of the same.
+void swap_columns(Shape& shape) {
+  if (shape.size() == 3) std::swap(shape[1], shape[2]);
+}
+
 /// Tensors of another source under other names and in other forms.
 class ReformedTensors : public TensorSource {
  public:
@@ -143,14 +150,14 @@ class ForeignTensors final : public ReformedTensors {
         shape.erase(shape.begin());
         return shape;
       case StoredForm::columns:
-        if (shape.size() == 3) std::swap(shape[1], shape[2]);
+        swap_columns(shape);
         return shape;
       case StoredForm::even_columns:
       case StoredForm::odd_columns: {
         auto [gates, others] = parts_of(from, 2, 3);
         if (gates != others) fail(from, "has another shape than its other part");
         gates[1] *= 2;
-        if (gates.size() == 3) std::swap(gates[1], gates[2]);
+        swap_columns(gates);
         return gates;
       }
       case StoredForm::latent_keys:
@@ -186,13 +193,13 @@ class ForeignTensors final : public ReformedTensors {
       case StoredForm::experts:
         return file_->read_rows_into(to.unsqueeze(0), name, from.expert);
       case StoredForm::columns:
-        return source().read_into(to.dim() == 3 ? to.transpose(1, 2) : to, name);
+        return source().read_into(by_columns(to), name);
       case StoredForm::even_columns:
       case StoredForm::odd_columns: {
         const auto columns = to.unflatten(-1, {-1, 2});
         for (int64_t i = 0; i < 2; ++i) {
           const auto part = columns.select(-1, i);
-          source().read_into(part.dim() == 3 ? part.transpose(1, 2) : part, from.names.at(size_t(i)));
+          source().read_into(by_columns(part), from.names.at(size_t(i)));
         }
         return;
       }
@@ -277,11 +284,11 @@ class StoredTensors final : public ReformedTensors {
         shape.insert(shape.begin(), static_cast<int64_t>(from.names.size()));
         return shape;
       case StoredForm::columns:
-        if (shape.size() == 3) std::swap(shape[1], shape[2]);
+        swap_columns(shape);
         return shape;
       case StoredForm::even_columns:
       case StoredForm::odd_columns:
-        if (shape.size() == 3) std::swap(shape[1], shape[2]);
+        swap_columns(shape);
         shape[1] /= 2;
         return shape;
       case StoredForm::latent_keys:
@@ -318,12 +325,12 @@ class StoredTensors final : public ReformedTensors {
           source().read_into(to.select(0, static_cast<int64_t>(i)), from.names[i]);
         return;
       case StoredForm::columns:
-        return source().read_into(to.dim() == 3 ? to.transpose(1, 2) : to, name);
+        return source().read_into(by_columns(to), name);
       case StoredForm::even_columns:
       case StoredForm::odd_columns: {
         const int64_t first = from.form == StoredForm::even_columns ? 0 : 1;
         const auto part = source().tensor(name).unflatten(-1, {-1, 2}).select(-1, first);
-        target.copy_(part.dim() == 3 ? part.transpose(1, 2) : part);
+        target.copy_(by_columns(part));
         return;
       }
       case StoredForm::latent_keys:

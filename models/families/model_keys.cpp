@@ -286,6 +286,19 @@ void describe(ConfigVisitor& v, ModelConfig& c) {
           "normal: scale the standard deviation of sub-layer output matrices by 1/sqrt(2 n_layers).");
 }
 
+void describe_inner_encoder(ConfigVisitor& v, ModelConfig& m) {
+  v.field("d_model", m.d_model, "Width of the hidden states (D).", Limits::between(1, kWidest));
+  v.field("n_layers", m.n_layers, "Layers.", Limits::between(1, kMostLayers));
+  v.field("n_heads", m.n_heads, "Query heads (H).", Limits::between(1, kWidest));
+  v.field("d_ff", m.d_ff, "Inner width of the feed-forward (F); default 4 d_model.",
+          Limits::between(1, kWidest));
+  v.selection("activation", m.activation, activation_types(),
+              "Activation of the feed-forward; the ...glu are gated.");
+  v.selection("norm", m.norm, norm_types(), "Kind of normalisation.");
+  v.field("norm_eps", m.norm_eps, "Epsilon of the norms.", Limits::at_least(0));
+  v.field("norm_placement", m.norm_placement, "Where the norms are, relative to the residual connections.");
+}
+
 void validate(const ModelConfig& c, const Complain& complain) {
   const auto& family = model_families().at(c.architecture);
   const auto shape = family.shape;

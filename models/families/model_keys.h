@@ -8,6 +8,9 @@ namespace zoo {
 
 void describe(ConfigVisitor& v, ModelConfig& c);
 
+/// The first keys of an encoder inside a model of another family: its sizes, activation and norms.
+void describe_inner_encoder(ConfigVisitor& v, ModelConfig& c);
+
 /// Checks conditions across keys: D % H, odd rotary widths, … `complain` gets keys relative to `model`.
 void validate(const ModelConfig& c, const Complain& complain);
 

@@ -1,7 +1,7 @@
 // Predicts the class of an image, its labels, or a number.
 
 #include <algorithm>
-#include <iterator>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -117,19 +117,6 @@ class ImageClassification final : public Task {
     return std::make_shared<MixedCrossEntropy>(context.label_smoothing);
   }
 
-  /// The images that `image` gives for 0 … n - 1, which are fitted() to their size.
-  template <class ImageOf>
-  Batch make_batch(int64_t n, ImageOf image) const {
-    const auto& config = experiment().data.images;
-    auto images = torch::empty({n, config.channels, config.size, config.size});
-    for (int64_t i = 0; i < n; ++i) {
-      write_normalised(image(i), *vocabulary().pixels, images[i].mutable_data_ptr<float>());
-    }
-    Batch batch;
-    batch.fields = {{fields::kImages, std::move(images)}};
-    return batch;
-  }
-
   /// (N, C) as activated().
   torch::Tensor outputs(Model& model, const Batch& batch) const {
     const InferenceScope scope(model);
@@ -141,42 +128,17 @@ class ImageClassification final : public Task {
 };
 
 ImageInputs ImageClassification::read_inputs(const std::vector<std::string>& files) const {
-  const auto& config = experiment().data.images;
-  ImageInputs inputs;
-  inputs.batch = make_batch(std::ssize(files), [&](int64_t i) {
-    auto [image, shown] = read_fitted(files[static_cast<size_t>(i)], config);
-    inputs.shown.push_back(shown);
-    return image;
-  });
-  return inputs;
+  return read_images(files, experiment().data.images, *vocabulary().pixels);
 }
 
 std::vector<Prediction> ImageClassification::predict(Model& model, const std::vector<std::string>& inputs,
                                                      const PredictOptions& options) {
-  constexpr size_t at_once = 32;
-  const auto& config = experiment().data.images;
-  std::vector<Prediction> predictions;
-  for (size_t begin = 0; begin < inputs.size(); begin += at_once) {
-    const auto end = std::min(inputs.size(), begin + at_once);
-    std::vector<Image> images;
-    std::vector<Prediction> found;
-    for (size_t i = begin; i < end; ++i) {
-      auto read = read_input(inputs[i], options, [&](const auto& file) { return read_fitted(file, config); });
-      if (!read) continue;
-      found.push_back({.input = inputs[i], .on_white = read->image.has_transparency});
-      images.push_back(std::move(read->image));
-    }
-    if (!images.empty()) {
-      const auto rows = outputs(model, make_batch(std::ssize(images), [&](int64_t i) {
-                                  return std::move(images[static_cast<size_t>(i)]);
-                                }));
-      for (size_t i = 0; i < found.size(); ++i)
-        found[i].answer = answer_from(rows[static_cast<int64_t>(i)], problem(), labels());
-    }
-    std::ranges::move(found, std::back_inserter(predictions));
-    if (options.on_progress) options.on_progress(static_cast<int64_t>(end), std::ssize(inputs));
-  }
-  return predictions;
+  const auto answer = [&](const Batch& batch, std::span<Prediction> predictions) {
+    const auto rows = outputs(model, batch);
+    for (size_t i = 0; i < predictions.size(); ++i)
+      predictions[i].answer = answer_from(rows[static_cast<int64_t>(i)], problem(), labels());
+  };
+  return predict_from_images(inputs, experiment().data.images, *vocabulary().pixels, options, answer);
 }
 
 std::vector<Sample> ImageClassification::samples(Model& model, const std::vector<std::string>& inputs) {
@@ -189,8 +151,10 @@ std::vector<Sample> ImageClassification::samples(Model& model, const std::vector
   constexpr int64_t n_samples = 10;
   const auto set = images_.take(Split::valid);
   const int64_t n = std::min(n_samples, set.size());
-  const auto rows = outputs(
-      model, make_batch(n, [&](int64_t i) { return fitted(set.image(i), experiment().data.images); }));
+  const auto& config = experiment().data.images;
+  std::vector<Image> images;
+  for (int64_t i = 0; i < n; ++i) images.push_back(fitted(set.image(i), config));
+  const auto rows = outputs(model, batch_of_images(images, config, *vocabulary().pixels));
   for (int64_t i = 0; i < n; ++i) {
     result.push_back({.input = fmt::format("validation image {}", i + 1),
                       .output = in_words({.input = {}, .answer = answer_from(rows[i], problem(), labels())}),

@@ -1,10 +1,8 @@
 // Models of images without a head, which are opened for their vectors and attention maps. Nothing is trained.
 
 #include <fmt/format.h>
-#include <torch/types.h>
 
 #include "base/error.h"
-#include "data/images/image_batches.h"
 #include "tasks/images/image_task.h"
 #include "tasks/library_tasks.h"
 #include "tasks/task.h"
@@ -29,22 +27,11 @@ class ImageFeatures final : public Task {
   /// Pictures of which nothing is said.
   std::vector<Prediction> predict(Model&, const std::vector<std::string>& inputs,
                                   const PredictOptions&) override {
-    std::vector<Prediction> predictions;
-    for (const auto& input : inputs) predictions.push_back({.input = input});
-    return predictions;
+    return unanswered(inputs);
   }
 
   ImageInputs read_inputs(const std::vector<std::string>& files) const override {
-    const auto& config = experiment().data.images;
-    auto images = torch::empty({std::ssize(files), config.channels, config.size, config.size});
-    ImageInputs inputs;
-    for (int64_t i = 0; i < std::ssize(files); ++i) {
-      const auto [image, shown] = read_fitted(files[static_cast<size_t>(i)], config);
-      inputs.shown.push_back(shown);
-      write_normalised(image, *vocabulary().pixels, images[i].mutable_data_ptr<float>());
-    }
-    inputs.batch.fields = {{fields::kImages, std::move(images)}};
-    return inputs;
+    return read_images(files, experiment().data.images, *vocabulary().pixels);
   }
 
  private:

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "models/model.h"
 #include "tasks/experiment.h"
 #include "tasks/prediction.h"
+#include "tasks/task.h"
 #include "tasks/vocabulary.h"
 
 namespace zoo {
@@ -26,7 +28,7 @@ void describe_n_classes(ConfigVisitor& v, std::optional<int64_t>& n_classes);
 /// Throws DataError if the configuration asks for another number of classes than the training data have.
 void require_n_classes(std::optional<int64_t> wanted, const Vocabulary& vocabulary);
 
-/// Complains where the images do not fit the model: other channels, or smaller than a patch.
+/// Complains where the images do not fit a model of patches: other channels, or smaller than a patch.
 void validate_fit(const Experiment& experiment, const Complain& complain);
 
 /// Remarks for people about images that a model sees in part only.
@@ -54,6 +56,21 @@ auto read_input(const std::string& file, const PredictOptions& options, Read rea
     return std::nullopt;
   }
 }
+
+/// Images that are fitted() to their size, as a batch without targets.
+Batch batch_of_images(const std::vector<Image>& images, const ImageConfig& config,
+                      const PixelStatistics& statistics);
+/// The images of files, fitted(), as one batch. Throws DataError.
+ImageInputs read_images(const std::vector<std::string>& files, const ImageConfig& config,
+                        const PixelStatistics& statistics);
+/// What is predicted from the images of files: `answer` gets a batch of some of them, and one prediction for
+/// each of its rows, whose answer it sets. Files that cannot be read have none (read_input()).
+std::vector<Prediction> predict_from_images(
+    const std::vector<std::string>& files, const ImageConfig& config, const PixelStatistics& statistics,
+    const PredictOptions& options,
+    const std::function<void(const Batch& batch, std::span<Prediction> predictions)>& answer);
+/// A prediction for each file, in which nothing is said.
+std::vector<Prediction> unanswered(const std::vector<std::string>& files);
 
 /// The mean and deviation of the pixels of training images. Adds a note if some have transparent parts.
 PixelStatistics measure_training_pixels(int64_t n_images, const std::function<Image(int64_t)>& image_of,

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <array>
-#include <iterator>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -108,8 +108,6 @@ class ImageTextSimilarity final : public Task {
 
   /// (N, W): of texts.
   torch::Tensor vectors_of(ComparingModel& comparing, Model& model, const PredictOptions& options) const;
-  /// Images that are fitted() to their size.
-  Batch batch_of(const std::vector<Image>& images) const;
 
   RowsBySplit<LabelledImages> images_;
   std::array<std::vector<std::string>, 3> texts_;  // of the splits that are open, in their order
@@ -168,65 +166,25 @@ torch::Tensor ImageTextSimilarity::vectors_of(ComparingModel& comparing, Model& 
   return torch::cat(vectors);
 }
 
-Batch ImageTextSimilarity::batch_of(const std::vector<Image>& images) const {
-  const auto& config = experiment().data.images;
-  auto pixels = torch::empty({std::ssize(images), config.channels, config.size, config.size});
-  for (int64_t i = 0; i < std::ssize(images); ++i)
-    write_normalised(images[static_cast<size_t>(i)], *vocabulary().pixels,
-                     pixels[i].mutable_data_ptr<float>());
-  Batch batch;
-  batch.fields = {{fields::kImages, std::move(pixels)}};
-  return batch;
-}
-
 ImageInputs ImageTextSimilarity::read_inputs(const std::vector<std::string>& files) const {
-  ImageInputs inputs;
-  std::vector<Image> images;
-  for (const auto& file : files) {
-    auto [image, shown] = read_fitted(file, experiment().data.images);
-    inputs.shown.push_back(shown);
-    images.push_back(std::move(image));
-  }
-  inputs.batch = batch_of(images);
-  return inputs;
+  return read_images(files, experiment().data.images, *vocabulary().pixels);
 }
 
 std::vector<Prediction> ImageTextSimilarity::predict(Model& model, const std::vector<std::string>& inputs,
                                                      const PredictOptions& options) {
-  constexpr size_t at_once = 32;
-  const auto& config = experiment().data.images;
-  if (options.labels.empty()) {  // nothing is asked of the pictures
-    std::vector<Prediction> predictions;
-    for (const auto& input : inputs) predictions.push_back({.input = input});
-    return predictions;
-  }
+  if (options.labels.empty()) return unanswered(inputs);
   auto& comparing = *comparing_of(model);
   const auto problem =
       comparing.pair_scores() == PairScores::softmax ? Problem::single_label : Problem::multi_label;
   const InferenceScope scope(model);
   const auto texts = vectors_of(comparing, model, options);
-  std::vector<Prediction> predictions;
-  for (size_t begin = 0; begin < inputs.size(); begin += at_once) {
-    const auto end = std::min(inputs.size(), begin + at_once);
-    std::vector<Image> images;
-    std::vector<Prediction> found;
-    for (size_t i = begin; i < end; ++i) {
-      auto read = read_input(inputs[i], options, [&](const auto& file) { return read_fitted(file, config); });
-      if (!read) continue;
-      const bool on_white = read->image.has_transparency && config.transparency == Transparency::white;
-      found.push_back({.input = inputs[i], .on_white = on_white});
-      images.push_back(std::move(read->image));
-    }
-    if (!images.empty()) {
-      const auto vectors = comparing.image_vectors(model.on_device(batch_of(images)));
-      const auto rows = activated(comparing.scores(vectors, texts), problem);
-      for (size_t i = 0; i < found.size(); ++i)
-        found[i].answer = PredictedLabels{ranked(rows[static_cast<int64_t>(i)], options.labels), problem};
-    }
-    std::ranges::move(found, std::back_inserter(predictions));
-    if (options.on_progress) options.on_progress(static_cast<int64_t>(end), std::ssize(inputs));
-  }
-  return predictions;
+  const auto answer = [&](const Batch& batch, std::span<Prediction> predictions) {
+    const auto images = comparing.image_vectors(model.on_device(batch));
+    const auto rows = activated(comparing.scores(images, texts), problem);
+    for (size_t i = 0; i < predictions.size(); ++i)
+      predictions[i].answer = PredictedLabels{ranked(rows[static_cast<int64_t>(i)], options.labels), problem};
+  };
+  return predict_from_images(inputs, experiment().data.images, *vocabulary().pixels, options, answer);
 }
 
 std::unique_ptr<Task> make_image_text_similarity(const Experiment& experiment, Vocabulary vocabulary) {
@@ -259,15 +217,7 @@ void validate_image_text_similarity(const Experiment& experiment, const Complain
     complain("training.label_smoothing", "has no effect on pairs of pictures and texts: leave it out");
   const auto& text = experiment.task.as<ImageTextSimilarityConfig>().text_template;
   if (text.find("{}") == text.npos) complain("task.template", "has no {} for the text");
-  const auto& patches = picture_encoder(experiment.model).architecture.as<VitConfig>();
-  const auto& images = experiment.data.images;
-  if (patches.n_channels.value_or(images.channels) != images.channels)
-    complain("model.architecture", fmt::format("reads {} channels, but data.images.channels is {}",
-                                               *patches.n_channels, images.channels));
-  if (images.size < patches.patch_size)
-    complain("model.architecture",
-             fmt::format("has patches of {}, larger than images of {} (data.images.size)", patches.patch_size,
-                         images.size));
+  validate_fit(experiment, complain);
 }
 
 }  // namespace

@@ -17,7 +17,7 @@
 namespace zoo {
 namespace {
 
-/// What the configuration of an encoder says where it has no key.
+/// The values of keys that the configuration of an encoder leaves out.
 struct EncoderDefaults {
   int64_t d_model, d_ff, n_layers, n_heads;
   std::string activation;
@@ -28,8 +28,8 @@ const EncoderDefaults kClipText{512, 2048, 12, 8, "quick_gelu", 1e-5};
 const EncoderDefaults kClipImage{768, 3072, 12, 12, "quick_gelu", 1e-5};
 const EncoderDefaults kSiglip{768, 3072, 12, 12, "gelu_pytorch_tanh", 1e-6};  // both
 
-/// What the first files of CLIP call the id of the end token. It is not: in them the highest id of a text
-/// counts.
+/// The id of the end token in the first files of CLIP, which is wrong: with it the vector of a text is that of
+/// its highest id.
 constexpr int64_t kEndOfFirstFiles = 2;
 
 /// The object `key` with the configuration of an encoder. Files of CLIP may have another one, key_dict, which
@@ -192,7 +192,7 @@ void add_layers(const std::string& ours, const std::string& theirs, int64_t n_la
   }
 }
 
-/// What both families have in common. `stack`: "decoder" or "encoder", the stack of the texts.
+/// The rules that both families share. `stack`: the stack of the texts, "decoder" or "encoder".
 TensorRules common_rules(const Experiment& experiment, const std::string& stack) {
   const auto& model = experiment.model;
   const auto image = picture_encoder(model);

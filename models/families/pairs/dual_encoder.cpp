@@ -199,18 +199,8 @@ PictureEncoderConfig::PictureEncoderConfig() {
 }
 
 void describe(ConfigVisitor& v, PictureEncoderConfig& c) {
-  constexpr double widest = 1 << 20, most_layers = 1 << 12;  // larger than in any model
   auto& m = c.model;
-  v.field("d_model", m.d_model, "Width of the hidden states (D).", Limits::between(1, widest));
-  v.field("n_layers", m.n_layers, "Layers.", Limits::between(1, most_layers));
-  v.field("n_heads", m.n_heads, "Query heads (H).", Limits::between(1, widest));
-  v.field("d_ff", m.d_ff, "Inner width of the feed-forward (F); default 4 d_model.",
-          Limits::between(1, widest));
-  v.selection("activation", m.activation, activation_types(),
-              "Activation of the feed-forward; the ...glu are gated.");
-  v.selection("norm", m.norm, norm_types(), "Kind of normalisation.");
-  v.field("norm_eps", m.norm_eps, "Epsilon of the norms.", Limits::at_least(0));
-  v.field("norm_placement", m.norm_placement, "Where the norms are, relative to the residual connections.");
+  describe_inner_encoder(v, m);
   v.selection("position", m.position, position_types(), "How the model encodes the places of patches.");
   v.selections("attention", m.attention, mixer_types(), "The mixer of positions in each layer.");
   v.field("bias", m.bias, "Biases in linear maps and layer norms.");
