@@ -60,6 +60,18 @@ TEST_P(AttentionOnAGpu, RowsOfDifferentLengths) {
   }
 }
 
+// The last query is aligned with the last key: new tokens see all that came before them.
+TEST_P(AttentionOnAGpu, QueriesAtTheEndOfTheirKeys) {
+  const auto lengths = torch::tensor({9, 7, 6}, torch::kLong);
+  for (const bool has_lengths : {false, true}) {
+    SCOPED_TRACE(has_lengths);
+    const auto call = [&](const auto& q, const auto& k, const auto& v, const auto& ends) {
+      return fused_attention(q, k, v, {.mask = Mask::lengths(ends) & Mask::causal(), .scale = 0.3});
+    };
+    expect_same(call, 5, 9, has_lengths ? lengths : torch::Tensor());
+  }
+}
+
 TEST_P(AttentionOnAGpu, Windows) {
   const auto lengths = torch::tensor({11, 6, 2}, torch::kLong);
   for (const auto direction : {Direction::causal, Direction::bidirectional}) {

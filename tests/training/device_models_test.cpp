@@ -1,6 +1,7 @@
 // Parts of models on a GPU: positions, norms, mixers.
 
 #include "layers/attention/position_bias.h"
+#include "layers/attention/rotary.h"
 #include "tests/training/on_a_gpu.h"
 
 namespace zoo::testing {
@@ -33,6 +34,26 @@ TEST_P(ModelsOnAGpu, BucketsOfDistances) {
   const auto wanted = bias(PositionRange(0, 20));
   bias->to(device());
   EXPECT_TRUE(torch::equal(bias(PositionRange(0, 20)).to(torch::kCPU), wanted));
+}
+
+TEST_P(ModelsOnAGpu, PairsTurnByTheSameAngles) {
+  torch::manual_seed(1);
+  const auto x = torch::randn({2, 3, 5, 8});
+  const std::vector<int64_t> before = {0, 7}, counts = {5, 4};
+  for (const auto layout : {RotaryLayout::half, RotaryLayout::interleaved}) {
+    for (const int64_t width : {8, 6}) {
+      for (const bool by_row : {false, true}) {
+        SCOPED_TRACE(fmt::format("interleaved {}, width {}, by row {}", layout == RotaryLayout::interleaved,
+                                 width, by_row));
+        const auto turned = [&](torch::Device where) {
+          Rotary rotary(RotaryOptions(8).width(width).layout(layout));
+          const auto range = by_row ? PositionRange(before, counts, 5, where) : PositionRange(4, 5);
+          return rotary(range, where).apply(x.to(where)).to(torch::kCPU);
+        };
+        EXPECT_TRUE(torch::allclose(turned(device()), turned(torch::kCPU), 1e-4, 1e-5));
+      }
+    }
+  }
 }
 
 TEST_P(ModelsOnAGpu, NormsAndHeads) {

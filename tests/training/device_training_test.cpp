@@ -6,6 +6,7 @@
 #include "tests/support/errors.h"
 #include "tests/training/on_a_gpu.h"
 #include "training/device_graph.h"
+#include "training/recordable.h"
 
 namespace zoo::testing {
 namespace {
@@ -176,6 +177,25 @@ TEST_P(TrainingOnAGpu, StepsAreRecordedWhereThatIsPossible) {
               HasSubstr("training.cuda_graphs: auto: steps are not recorded (aten::"));
   EXPECT_THAT(messages_of("object_detection", "auto-detection", {}), Not(HasSubstr("cuda_graphs")))
       << "not known to repeat";
+}
+
+TEST_P(TrainingOnAGpu, OperationsThatWaitForTheDeviceAreSeen) {
+  const auto x = torch::tensor({1.0, 0.0, 2.0}).to(device());
+  const auto here = torch::zeros({3});
+  const auto obstacle = [&](const auto& work) {
+    const RecordableWatch watch(device());
+    work();
+    return watch.obstacle().value_or("");
+  };
+  EXPECT_EQ(obstacle([&] { x.add(1).sum(); }), "");
+  EXPECT_EQ(obstacle([&] { x.index({torch::arange(2, device())}); }), "");
+  EXPECT_EQ(obstacle([&] { here.nonzero(); }), "") << "another device";
+  EXPECT_EQ(obstacle([&] { x.nonzero(); }), "aten::nonzero waits for the device");
+  EXPECT_EQ(obstacle([&] { x[0].item<float>(); }), "aten::_local_scalar_dense waits for the device");
+  EXPECT_EQ(obstacle([&] { x.masked_select(x > 0); }), "aten::masked_select waits for the device");
+  EXPECT_THAT(obstacle([&] { x.index({x > 0}); }), HasSubstr("waits for the device"));
+  EXPECT_EQ(obstacle([&] { x.copy_(here); }), "aten::copy_ between devices");
+  EXPECT_EQ(obstacle([&] { here.copy_(x); }), "aten::copy_ between devices");
 }
 
 // The running statistics of batch norm count each step once.
