@@ -5,6 +5,7 @@
 
 #include "layers/kernels/dropout.h"
 #include "layers/kernels/gelu.h"
+#include "layers/kernels/gpu_gate.h"
 #include "layers/kernels/swiglu.h"
 #include "layers/weights/description.h"
 
@@ -76,6 +77,23 @@ class SwiGlu final : public LibraryActivation {
   int64_t n_kept() const override { return 3; }
 };
 
+/// GEGLU, which is one pass on a GPU.
+class GeGlu final : public LibraryActivation {
+ public:
+  GeGlu(Activation kind, GateFunction function) : LibraryActivation(kind), function_(function) {}
+  torch::Tensor gated(const torch::Tensor& gate, const torch::Tensor& up) const override {
+    const auto y = gpu_gated(function_, gate, up);
+    return y ? *y : LibraryActivation::gated(gate, up);
+  }
+  torch::Tensor gated_halves(const torch::Tensor& both) const override {
+    const auto y = gpu_gated(function_, both);
+    return y ? *y : LibraryActivation::gated_halves(both);
+  }
+
+ private:
+  GateFunction function_;
+};
+
 class ClampedSwiGlu final : public LibraryActivation {
  public:
   explicit ClampedSwiGlu(const ClampedSwiGluOptions& options)
@@ -103,6 +121,8 @@ std::shared_ptr<const ActivationFunction> activation_function(Activation kind) {
   if (kind == Activation::quick_gelu) return std::make_shared<QuickGelu>();
   if (kind == Activation::swiglu) return std::make_shared<SwiGlu>();
   if (kind == Activation::swiglu_clamped) return clamped_swiglu({});
+  if (kind == Activation::geglu) return std::make_shared<GeGlu>(kind, GateFunction::gelu_exact);
+  if (kind == Activation::geglu_tanh) return std::make_shared<GeGlu>(kind, GateFunction::gelu_by_tanh);
   return std::make_shared<LibraryActivation>(kind);
 }
 

@@ -6,6 +6,7 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include "layers/kernels/gpu_rotary.h"
 #include "layers/weights/description.h"
 
 namespace zoo {
@@ -113,6 +114,7 @@ const RotaryTable::Factors& RotaryTable::factors_for(torch::ScalarType type) con
 
 torch::Tensor RotaryTable::apply(const torch::Tensor& x) const {
   if (has_cpu_rotary(x, *this)) return cpu_rotary(x, *this);
+  if (auto y = gpu_rotary(x, *this)) return *y;
   if (!x.is_cpu()) {
     const auto& [own, other] = factors_for(x.scalar_type());
     const int64_t turned = own.size(-1), head = x.size(-1);

@@ -17,6 +17,7 @@
 #include "layers/kernels/first_derivative.h"
 #include "layers/kernels/gpu/checked_kernels.h"
 #include "layers/kernels/gpu/gpu_program.h"
+#include "layers/kernels/gpu/kernel_calls.h"
 
 namespace zoo::embedded {
 extern const char norm_cuda[];
@@ -31,26 +32,10 @@ using Tensors = torch::autograd::variable_list;
 constexpr int64_t kThreadsOfANorm = 256;  // of a block, as the text has it
 constexpr int64_t kMostBlocks = 512;      // of a backward pass, each with sums of its own for γ and β
 
-std::string name_of_type(torch::ScalarType type) {
-  return type == torch::kFloat ? "float" : type == torch::kHalf ? "half" : "bf16";
-}
-
 std::string function_for(NormCentre centre, torch::ScalarType in, torch::ScalarType out) {
   return std::string(centre == NormCentre::mean ? "layer_norm_" : "rms_norm_") + name_of_type(in) + "_" +
          name_of_type(out);
 }
-
-void* data_of(const torch::Tensor& tensor) {
-  return tensor.defined() ? const_cast<void*>(tensor.const_data_ptr()) : nullptr;
-}
-
-/// The pointer of Function::apply's argument that is not a tensor.
-struct NormCall {
-  const GpuProgram* program;
-  NormCentre centre;
-  torch::ScalarType out;
-  double eps;
-};
 
 struct GpuNorm : torch::autograd::Function<GpuNorm> {
   static torch::Tensor forward(AutogradContext* context, const torch::Tensor& any, const torch::Tensor& gain,
@@ -88,7 +73,8 @@ struct GpuNorm : torch::autograd::Function<GpuNorm> {
     void *out = data_of(gradient), *in = data_of(x), *gains = data_of(gain), *means_data = data_of(means),
          *scales_data = data_of(scales), *to_x = data_of(x_gradient), *to_gain = data_of(gain_sums),
          *to_bias = data_of(bias_sums);
-    const auto* const program = reinterpret_cast<const GpuProgram*>(context->saved_data["program"].toInt());
+    const auto* const program =
+        reinterpret_cast<const KernelProgram*>(context->saved_data["program"].toInt());
     const auto centre = means.defined() ? NormCentre::mean : NormCentre::zero;
     program->launch(
         function_for(centre, x.scalar_type(), gradient.scalar_type()) + "_backward",
@@ -99,25 +85,11 @@ struct GpuNorm : torch::autograd::Function<GpuNorm> {
   }
 };
 
-torch::Tensor apply(const torch::Tensor& x, const torch::Tensor& gain, const torch::Tensor& bias,
-                    const NormCall& call) {
-  const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
-  return GpuNorm::apply(x, gain, bias.defined() ? std::make_optional(bias) : std::nullopt, call);
-}
-
 /// Output and gradients of both norms, in each pair of types and at widths below and above a block's.
-bool agrees(const GpuProgram& program, c10::Device device) {
+bool norm_agrees(const KernelProgram& program, c10::Device device) {
   const c10::InferenceMode may_record(false);
   const torch::AutoGradMode recording(true);
-  const auto numbers = [&](at::IntArrayRef sizes, double step) {
-    const int64_t n = c10::multiply_integers(sizes);
-    return torch::arange(n, torch::dtype(torch::kFloat).device(device)).mul_(step).sin_().view(sizes);
-  };
-  const auto near = [](const torch::Tensor& ours, const torch::Tensor& theirs, double tolerance) {
-    const auto wanted = theirs.to(torch::kFloat);
-    return (ours.to(torch::kFloat) - wanted).norm().item<double>() <=
-           tolerance * (wanted.norm().item<double>() + 1);
-  };
+  const auto numbers = [&](at::IntArrayRef sizes, double step) { return wave(sizes, step, device); };
   for (const auto out : {torch::kBFloat16, torch::kHalf}) {
     for (const auto in : {torch::kFloat, out}) {
       for (const auto centre : {NormCentre::mean, NormCentre::zero}) {
@@ -133,8 +105,8 @@ bool agrees(const GpuProgram& program, c10::Device device) {
             return results;
           };
           const auto found = run([&](const auto& x, const auto& gain, const auto& bias) {
-            return apply(x, gain, centre == NormCentre::mean ? bias : torch::Tensor(),
-                         {&program, centre, out, 1e-5});
+            return norm_by({&program, centre, out, 1e-5}, x, gain,
+                           centre == NormCentre::mean ? bias : torch::Tensor());
           });
           const auto wanted = run([&](const auto& x, const auto& gain, const auto& bias) {
             const auto whole = x.to(torch::kFloat);
@@ -142,7 +114,7 @@ bool agrees(const GpuProgram& program, c10::Device device) {
                                               : torch::rms_norm(whole, {width}, gain, 1e-5);
           });
           for (size_t i = 0; i < wanted.size(); ++i)
-            if (!near(found[i], wanted[i], 0.01)) return false;
+            if (!is_near(found[i], wanted[i], 0.01)) return false;
         }
       }
     }
@@ -151,6 +123,12 @@ bool agrees(const GpuProgram& program, c10::Device device) {
 }
 
 }  // namespace
+
+torch::Tensor norm_by(const NormCall& call, const torch::Tensor& x, const torch::Tensor& gain,
+                      const torch::Tensor& bias) {
+  const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
+  return GpuNorm::apply(x, gain, bias.defined() ? std::make_optional(bias) : std::nullopt, call);
+}
 
 std::optional<torch::Tensor> gpu_norm(const torch::Tensor& x, const torch::Tensor& gain,
                                       const torch::Tensor& bias, double eps, NormCentre centre) {
@@ -166,9 +144,9 @@ std::optional<torch::Tensor> gpu_norm(const torch::Tensor& x, const torch::Tenso
       [](c10::Device device) {
         return std::make_unique<const GpuProgram>("norm", embedded::norm_cuda, device);
       },
-      agrees);
+      norm_agrees);
   const auto* const program = kernels.on(x.device());
-  return program ? std::optional(apply(x, gain, bias, {program, centre, out, eps})) : std::nullopt;
+  return program ? std::optional(norm_by({program, centre, out, eps}, x, gain, bias)) : std::nullopt;
 }
 
 }  // namespace zoo

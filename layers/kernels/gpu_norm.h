@@ -6,6 +6,8 @@
 
 #include <torch/types.h>
 
+#include "layers/kernels/gpu/gpu_program.h"
+
 namespace zoo {
 
 enum class NormCentre { mean, zero };
@@ -16,5 +18,15 @@ enum class NormCentre { mean, zero };
 /// other devices than CUDA's, or if it does not agree with LibTorch's there (checked_kernels.h).
 std::optional<torch::Tensor> gpu_norm(const torch::Tensor& x, const torch::Tensor& gain,
                                       const torch::Tensor& bias, double eps, NormCentre centre);
+
+struct NormCall {
+  const KernelProgram* program;  // outlives the result's graph
+  NormCentre centre;
+  torch::ScalarType out;
+  double eps;
+};
+/// The same by a program.
+torch::Tensor norm_by(const NormCall& call, const torch::Tensor& x, const torch::Tensor& gain,
+                      const torch::Tensor& bias);
 
 }  // namespace zoo

@@ -7,6 +7,7 @@
 #include <torch/utils.h>
 
 #include "layers/kernels/first_derivative.h"
+#include "layers/kernels/gpu_gate.h"
 #include "layers/kernels/grain.h"
 #include "layers/kernels/isa/kernels.h"
 
@@ -67,6 +68,7 @@ bool suits(const torch::Tensor& x) {
 torch::Tensor swiglu(const torch::Tensor& gate, const torch::Tensor& up) {
   if (suits(gate) && suits(up) && gate.sizes() == up.sizes())
     return Swiglu::apply(gate, std::make_optional(up));
+  if (auto y = gpu_gated(GateFunction::silu, gate, up)) return *y;
   return torch::silu(gate) * up;
 }
 
@@ -75,6 +77,7 @@ torch::Tensor swiglu(const torch::Tensor& gate_up) {
               "swiglu needs a last dimension of even size (gate, up), not a tensor of shape ",
               gate_up.sizes());
   if (suits(gate_up)) return Swiglu::apply(gate_up, std::optional<torch::Tensor>());
+  if (auto y = gpu_gated(GateFunction::silu, gate_up)) return *y;
   const auto halves = gate_up.chunk(2, -1);
   return torch::silu(halves[0]) * halves[1];
 }

@@ -1,6 +1,7 @@
 #pragma once
 // silu(gate) ⊙ up (Shazeer 2020), silu(x) = x·σ(x). In float32 on the CPU the forward and the backward pass
-// each make one pass, and silu(gate) is not stored; LibTorch does everything else.
+// each make one pass, and silu(gate) is not stored; so it is on a GPU (gpu_gate.h). LibTorch does everything
+// else.
 
 #include <torch/types.h>
 

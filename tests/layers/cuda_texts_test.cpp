@@ -1,25 +1,36 @@
 // The texts of kernels for GPUs, compiled for the processor, and by NVIDIA's compiler where there is one.
 
+#include <algorithm>
 #include <cstdlib>
+#include <functional>
 #include <limits>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
 #include <torch/types.h>
 #include <torch/utils.h>
 
 #include "base/error.h"
+#include "layers/kernels/cpu_rotary.h"
 #include "layers/kernels/gpu/gpu_program.h"
 #include "layers/kernels/gpu/run_time_compiler.h"
+#include "layers/kernels/gpu_gate.h"
+#include "layers/kernels/gpu_norm.h"
+#include "layers/kernels/gpu_rotary.h"
 #include "tests/support/cuda_shim.h"
 #include "tests/support/errors.h"
 
 namespace zoo::embedded {
 extern const char cross_entropy_cuda[];
+extern const char gate_cuda[];
 extern const char norm_cuda[];
+extern const char rotary_cuda[];
 }  // namespace zoo::embedded
 
 namespace zoo::testing {
@@ -27,7 +38,9 @@ namespace text {
 #include "layers/kernels/gpu/numbers.cu"
 // Behind the numbers that all texts share.
 #include "layers/kernels/gpu/cross_entropy.cu"
+#include "layers/kernels/gpu/gate.cu"
 #include "layers/kernels/gpu/norm.cu"
+#include "layers/kernels/gpu/rotary.cu"
 }  // namespace text
 namespace {
 
@@ -101,76 +114,195 @@ TEST(CudaTexts, RoundToTheNearestNumber) {
   }
 }
 
-/// Output and gradients of a norm: x (N, D).
-struct NormResult {
-  torch::Tensor y, x_gradient, gain_gradient, bias_gradient;
+// ---- through the calls of the host
+
+/// The texts' functions on the processor, in place of a GPU's.
+class TextsHere final : public KernelProgram {
+ public:
+  TextsHere() {
+    add("layer_norm_float_bf16", text::layer_norm_float_bf16_forward, text::layer_norm_float_bf16_backward);
+    add("layer_norm_float_half", text::layer_norm_float_half_forward, text::layer_norm_float_half_backward);
+    add("layer_norm_bf16_bf16", text::layer_norm_bf16_bf16_forward, text::layer_norm_bf16_bf16_backward);
+    add("layer_norm_half_half", text::layer_norm_half_half_forward, text::layer_norm_half_half_backward);
+    add("rms_norm_float_bf16", text::rms_norm_float_bf16_forward, text::rms_norm_float_bf16_backward);
+    add("rms_norm_float_half", text::rms_norm_float_half_forward, text::rms_norm_float_half_backward);
+    add("rms_norm_bf16_bf16", text::rms_norm_bf16_bf16_forward, text::rms_norm_bf16_bf16_backward);
+    add("rms_norm_half_half", text::rms_norm_half_half_forward, text::rms_norm_half_half_backward);
+    add("silu_float", text::silu_float_forward, text::silu_float_backward);
+    add("silu_bf16", text::silu_bf16_forward, text::silu_bf16_backward);
+    add("silu_half", text::silu_half_forward, text::silu_half_backward);
+    add("gelu_exact_float", text::gelu_exact_float_forward, text::gelu_exact_float_backward);
+    add("gelu_exact_bf16", text::gelu_exact_bf16_forward, text::gelu_exact_bf16_backward);
+    add("gelu_exact_half", text::gelu_exact_half_forward, text::gelu_exact_half_backward);
+    add("gelu_by_tanh_float", text::gelu_by_tanh_float_forward, text::gelu_by_tanh_float_backward);
+    add("gelu_by_tanh_bf16", text::gelu_by_tanh_bf16_forward, text::gelu_by_tanh_bf16_backward);
+    add("gelu_by_tanh_half", text::gelu_by_tanh_half_forward, text::gelu_by_tanh_half_backward);
+    add("rotary_half_float", text::rotary_half_float);
+    add("rotary_half_bf16", text::rotary_half_bf16);
+    add("rotary_half_half", text::rotary_half_half);
+    add("rotary_interleaved_float", text::rotary_interleaved_float);
+    add("rotary_interleaved_bf16", text::rotary_interleaved_bf16);
+    add("rotary_interleaved_half", text::rotary_interleaved_half);
+  }
+
+  void launch(const std::string& function, const LaunchSize& size,
+              std::vector<void*> arguments) const override {
+    const auto found = functions_.find(function);
+    TORCH_CHECK(found != functions_.end(), "no function ", function);
+    TORCH_CHECK(found->second.n_arguments == arguments.size(), function, " has other arguments");
+    // A norm has a block for each row. The threads of the others take turns, which few blocks show.
+    const bool has_rows = function.find("norm") != function.npos && function.ends_with("_forward");
+    const auto blocks = has_rows ? size.blocks : std::min<int64_t>(size.blocks, 2);
+    run_blocks(static_cast<unsigned>(blocks), ZOO_BLOCK_THREADS, [&] { found->second.call(arguments); });
+  }
+
+ private:
+  struct Function {
+    size_t n_arguments;
+    std::function<void(const std::vector<void*>&)> call;
+  };
+  template <class... Args>
+  void add(const std::string& name, void (*kernel)(Args...)) {
+    functions_[name] = {sizeof...(Args), [kernel](const std::vector<void*>& arguments) {
+                          [&]<size_t... i>(std::index_sequence<i...>) {
+                            kernel(*static_cast<Args*>(arguments[i])...);
+                          }(std::index_sequence_for<Args...>());
+                        }};
+  }
+  template <class... In, class... Out>
+  void add(const std::string& name, void (*forward)(In...), void (*backward)(Out...)) {
+    add(name + "_forward", forward);
+    add(name + "_backward", backward);
+  }
+
+  std::map<std::string, Function> functions_;
 };
 
-template <class In, class Out, bool kCentred>
-NormResult run_norm(const torch::Tensor& x, const torch::Tensor& gain, const torch::Tensor& bias,
-                    const torch::Tensor& gradient, double eps) {
-  const auto n_rows = static_cast<int>(x.size(0)), width = static_cast<int>(x.size(1));
-  constexpr unsigned n_blocks = 2;
-  const auto floats = [](const torch::Tensor& t) {
-    return t.defined() ? t.mutable_data_ptr<float>() : nullptr;
-  };
-  const auto means = torch::zeros({n_rows}), scales = torch::zeros({n_rows}),
-             gain_sums = torch::zeros({n_blocks, width}),
-             bias_sums = bias.defined() ? torch::zeros({n_blocks, width}) : torch::Tensor();
-  const auto y = torch::empty_like(gradient), x_gradient = torch::empty_like(x);
-  auto* const in = static_cast<In*>(x.mutable_data_ptr());
-  run_blocks(static_cast<unsigned>(n_rows), text::kNormThreads, [&] {
-    text::norm_forward<In, Out, kCentred>(in, floats(gain), floats(bias),
-                                          static_cast<Out*>(y.mutable_data_ptr()), floats(means),
-                                          floats(scales), width, static_cast<float>(eps));
-  });
-  run_blocks(n_blocks, text::kNormThreads, [&] {
-    text::norm_backward<In, Out, kCentred>(
-        static_cast<Out*>(gradient.mutable_data_ptr()), in, floats(gain), floats(means), floats(scales),
-        static_cast<In*>(x_gradient.mutable_data_ptr()), floats(gain_sums), floats(bias_sums), n_rows, width);
-  });
-  return {y, x_gradient, gain_sums.sum(0), bias.defined() ? bias_sums.sum(0) : torch::Tensor()};
+void expect_near(const torch::Tensor& found, const torch::Tensor& wanted, double tolerance) {
+  ASSERT_EQ(found.sizes(), wanted.sizes());
+  const auto numbers = wanted.to(torch::kFloat);
+  EXPECT_LE((found.to(torch::kFloat) - numbers).norm().item<double>(),
+            tolerance * (numbers.norm().item<double>() + 1));
 }
 
-template <class In, class Out>
-void expect_norms_of_torch(torch::ScalarType in, torch::ScalarType out) {
-  for (const int64_t width : {2, 7, 256, 770}) {
-    for (const bool centred : {true, false}) {
-      for (const bool has_bias : {true, false}) {
-        if (has_bias && !centred) continue;
-        SCOPED_TRACE(std::string(torch::toString(in)) + ", " + std::to_string(width) +
-                     (centred ? ", centred" : ""));
-        torch::manual_seed(2);
-        const auto x = (torch::randn({3, width}) + 2).to(in), gradient = torch::randn({3, width}).to(out);
-        const auto gain = torch::randn({width}), bias = has_bias ? torch::randn({width}) : torch::Tensor();
-        const auto found = centred ? run_norm<In, Out, true>(x, gain, bias, gradient, 1e-5)
-                                   : run_norm<In, Out, false>(x, gain, bias, gradient, 1e-5);
-        std::vector<torch::Tensor> leaves = {x.to(torch::kFloat, false, true).requires_grad_(),
-                                             gain.clone().requires_grad_()};
-        if (has_bias) leaves.push_back(bias.clone().requires_grad_());
-        const auto y =
-            centred ? torch::layer_norm(leaves[0], {width}, leaves[1], has_bias ? leaves[2] : bias, 1e-5)
-                    : torch::rms_norm(leaves[0], {width}, leaves[1], 1e-5);
-        y.backward(gradient.to(torch::kFloat));
-        const auto near = [](const torch::Tensor& ours, const torch::Tensor& theirs, double tolerance) {
-          const auto numbers = ours.to(torch::kFloat);
-          EXPECT_LE((numbers - theirs).norm().item<double>(), tolerance * (theirs.norm().item<double>() + 1));
-        };
-        const double rounded = 4e-3;
-        near(found.y, y.detach(), rounded);
-        near(found.x_gradient, leaves[0].grad(), in == torch::kFloat ? 1e-5 : rounded);
-        near(found.gain_gradient, leaves[1].grad(), 1e-5);
-        if (has_bias) near(found.bias_gradient, leaves[2].grad(), 1e-5);
+/// Compares outputs and gradients of two functions of some tensors. `tolerance`: of the output and of each
+/// gradient.
+template <class Ours, class Theirs>
+void expect_same(const std::vector<torch::Tensor>& inputs, const torch::Tensor& gradient, const Ours& ours,
+                 const Theirs& theirs, const std::vector<double>& tolerance) {
+  const auto run = [&](const auto& function) {
+    std::vector<torch::Tensor> leaves;
+    for (const auto& input : inputs) leaves.push_back(input.detach().requires_grad_());
+    const auto y = function(leaves);
+    auto results = torch::autograd::grad({y}, leaves, {gradient.to(y.scalar_type())});
+    results.insert(results.begin(), y.detach());
+    return results;
+  };
+  const auto found = run(ours), wanted = run(theirs);
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    SCOPED_TRACE(i);
+    EXPECT_EQ(found[i].scalar_type(), i == 0 ? gradient.scalar_type() : inputs[i - 1].scalar_type());
+    expect_near(found[i], wanted[i], tolerance[i]);
+  }
+}
+
+double rounding_of(torch::ScalarType type) { return type == torch::kFloat ? 1e-5 : 4e-3; }
+
+TEST(CudaTexts, NormsAreThoseOfTorch) {
+  const TextsHere texts;
+  for (const auto out : {torch::kBFloat16, torch::kHalf}) {
+    for (const auto in : {torch::kFloat, out}) {
+      for (const int64_t width : {4, 7, 256, 770}) {
+        for (const auto centre : {NormCentre::mean, NormCentre::zero}) {
+          for (const bool has_bias : {true, false}) {
+            if (has_bias && centre == NormCentre::zero) continue;
+            SCOPED_TRACE(fmt::format("{}, {}, centred {}, bias {}", torch::toString(in), width,
+                                     centre == NormCentre::mean, has_bias));
+            torch::manual_seed(2);
+            std::vector<torch::Tensor> inputs = {(torch::randn({5, width}) + 2).to(in),
+                                                 torch::randn({width})};
+            if (has_bias) inputs.push_back(torch::randn({width}));
+            const auto gradient = torch::randn({5, width}).to(out);
+            const auto bias_of = [&](const auto& leaves) { return has_bias ? leaves[2] : torch::Tensor(); };
+            expect_same(
+                inputs, gradient,
+                [&](const auto& leaves) {
+                  return norm_by({&texts, centre, out, 1e-5}, leaves[0], leaves[1], bias_of(leaves));
+                },
+                [&](const auto& leaves) {
+                  const auto x = leaves[0].to(torch::kFloat);
+                  return centre == NormCentre::mean
+                             ? torch::layer_norm(x, {width}, leaves[1], bias_of(leaves), 1e-5)
+                             : torch::rms_norm(x, {width}, leaves[1], 1e-5);
+                },
+                {4e-3, rounding_of(in), 1e-5, 1e-5});
+          }
+        }
       }
     }
   }
 }
 
-TEST(CudaTexts, NormsAreThoseOfTorch) {
-  expect_norms_of_torch<float, text::Bf16>(torch::kFloat, torch::kBFloat16);
-  expect_norms_of_torch<float, text::Half>(torch::kFloat, torch::kHalf);
-  expect_norms_of_torch<text::Bf16, text::Bf16>(torch::kBFloat16, torch::kBFloat16);
-  expect_norms_of_torch<text::Half, text::Half>(torch::kHalf, torch::kHalf);
+TEST(CudaTexts, GatedActivationsAreThoseOfTorch) {
+  const TextsHere texts;
+  constexpr int64_t f = 40;
+  for (const auto function : {GateFunction::silu, GateFunction::gelu_exact, GateFunction::gelu_by_tanh}) {
+    for (const auto type : {torch::kFloat, torch::kBFloat16, torch::kHalf}) {
+      SCOPED_TRACE(fmt::format("function {}, {}", static_cast<int>(function), torch::toString(type)));
+      torch::manual_seed(3);
+      const auto both = (torch::randn({2, 3, 2 * f}) * 3).to(type),
+                 gradient = torch::randn({2, 3, f}).to(type);
+      const auto of_torch = [&](const torch::Tensor& gate, const torch::Tensor& up) {
+        const auto g = gate.to(torch::kFloat);
+        const auto act = function == GateFunction::silu
+                             ? torch::silu(g)
+                             : torch::gelu(g, function == GateFunction::gelu_exact ? "none" : "tanh");
+        return act * up.to(torch::kFloat);
+      };
+      const double rounding = rounding_of(type);
+      expect_same(
+          {both}, gradient, [&](const auto& leaves) { return gated_by(texts, function, leaves[0], {}); },
+          [&](const auto& leaves) {
+            return of_torch(leaves[0].narrow(-1, 0, f), leaves[0].narrow(-1, f, f));
+          },
+          {rounding, rounding});
+      expect_same(
+          {both.narrow(-1, 0, f), both.narrow(-1, f, f)}, gradient,
+          [&](const auto& leaves) { return gated_by(texts, function, leaves[0], leaves[1]); },
+          [&](const auto& leaves) { return of_torch(leaves[0], leaves[1]); }, {rounding, rounding, rounding});
+    }
+  }
+}
+
+// The processor's own kernel has turned pairs as transformers does.
+TEST(CudaTexts, RotaryPositionsAreThoseOfTheProcessor) {
+  const TextsHere texts;
+  for (const auto type : {torch::kFloat, torch::kBFloat16, torch::kHalf}) {
+    for (const auto layout : {RotaryLayout::half, RotaryLayout::interleaved}) {
+      for (const int64_t pairs : {4, 3}) {
+        for (const bool by_row : {false, true}) {
+          for (const bool in_one :
+               {false, true}) {  // queries beside keys and values, as a fused layer has them
+            SCOPED_TRACE(fmt::format("{}, interleaved {}, {} pairs, by row {}, in one {}",
+                                     torch::toString(type), layout == RotaryLayout::interleaved, pairs,
+                                     by_row, in_one));
+            torch::manual_seed(4);
+            const auto angle = by_row ? torch::randn({2, 1, 5, pairs}) : torch::randn({5, pairs});
+            const RotaryAngles angles = {angle.cos(), angle.sin(), layout};
+            const auto memory = torch::randn({2, 5, in_one ? 9 : 3, 8}).to(type);
+            const auto x = memory.narrow(2, in_one ? 3 : 0, 3).transpose(1, 2);
+            expect_same(
+                {x}, torch::randn({2, 3, 5, 8}).to(type),
+                [&](const auto& leaves) { return rotary_by(texts, leaves[0], angles); },
+                [&](const auto& leaves) { return cpu_rotary(leaves[0].to(torch::kFloat), angles); },
+                {rounding_of(type), rounding_of(type)});
+            EXPECT_EQ(rotary_by(texts, x, angles).stride(2), 24)
+                << "the layout in memory is that of the input";
+          }
+        }
+      }
+    }
+  }
 }
 
 TEST(RunTimeCompiler, IsMissingWithoutALibrary) {
@@ -194,7 +326,9 @@ TEST(RunTimeCompiler, CompilesEveryTextForEveryCard) {
   ASSERT_TRUE(compiler) << library;
   const std::vector<std::pair<const char*, std::string>> texts = {
       {embedded::cross_entropy_cuda, "cross_entropy_bf16"},
-      {embedded::norm_cuda, "layer_norm_float_bf16_backward"}};
+      {embedded::gate_cuda, "gelu_by_tanh_bf16_backward"},
+      {embedded::norm_cuda, "layer_norm_float_bf16_backward"},
+      {embedded::rotary_cuda, "rotary_interleaved_half"}};
   for (const GpuArchitecture& card : {GpuArchitecture{7, 5}, GpuArchitecture{8, 0}, GpuArchitecture{9, 0}}) {
     for (const auto& [text, function] : texts) {
       const auto code = compiler->compile(function, whole_text(text), card);

@@ -5,16 +5,10 @@
 constexpr int kThreads = ZOO_BLOCK_THREADS;
 constexpr float kLog2E = 1.44269504088896f, kLn2 = 0.69314718055995f, kLowest = -3.4e38f;
 
-/// 16 bytes of logits, which are read and written at once.
-template <class T>
-struct alignas(16) Pack {
-  T values[16 / sizeof(T)];
-};
-
 /// How a row is divided: numbers up to the first address that is a multiple of 16, packs, and the rest.
 template <class T>
 struct RowParts {
-  static constexpr int kPack = 16 / sizeof(T);
+  static constexpr int kPack = Pack<T>::kSize;
   int head, n_packs, tail_begin;
 
   __device__ RowParts(const T* row, int n) {

@@ -17,19 +17,28 @@ struct LaunchSize {
   int64_t threads = 1;
 };
 
+/// The functions of a text.
+class KernelProgram {
+ public:
+  virtual ~KernelProgram() = default;
+  /// Starts a function. `arguments`: the address of each argument. Throws SystemError.
+  virtual void launch(const std::string& function, const LaunchSize& size,
+                      std::vector<void*> arguments) const = 0;
+};
+
 /// A compiled text on one device.
-class GpuProgram {
+class GpuProgram final : public KernelProgram {
  public:
   /// Compiles whole_text(text), or finds the result in the cache.
   /// `name`: for the cache and messages. Throws SystemError if there is no compiler, no driver, or an error.
   GpuProgram(const std::string& name, const char* text, c10::Device device);
-  ~GpuProgram();
+  ~GpuProgram() override;
   GpuProgram(const GpuProgram&) = delete;
   GpuProgram& operator=(const GpuProgram&) = delete;
 
-  /// Starts a function on LibTorch's current stream. `arguments`: the address of each argument. Does not
-  /// wait. Throws SystemError.
-  void launch(const std::string& function, const LaunchSize& size, std::vector<void*> arguments) const;
+  /// On LibTorch's current stream. Does not wait.
+  void launch(const std::string& function, const LaunchSize& size,
+              std::vector<void*> arguments) const override;
 
  private:
   struct Driver;

@@ -1,10 +1,17 @@
-// Numbers of 16 bits, for all texts: NVIDIA's headers are not at hand where texts are compiled.
+// Numbers of 16 bits and groups of numbers, for all texts: NVIDIA's headers are not at hand where texts are compiled.
 
 struct Bf16 {
   unsigned short bits;
 };
 struct Half {
   unsigned short bits;
+};
+
+/// Numbers that are read and written at once: 16 bytes.
+template <class T>
+struct alignas(16) Pack {
+  static constexpr int kSize = 16 / sizeof(T);
+  T values[kSize];
 };
 
 __device__ inline float to_float(float x) { return x; }
