@@ -21,6 +21,7 @@
 #include "apps/console/commands.h"
 #include "apps/console/comparison_arguments.h"
 #include "apps/console/options.h"
+#include "apps/console/show_error.h"
 #include "base/device.h"
 #include "base/error.h"
 #include "base/process.h"
@@ -86,7 +87,7 @@ CompareOptions options_of(const CompareArguments& arguments, const std::string& 
   options.device = arguments.device;
   options.jobs = arguments.jobs;
   options.command = command_of(arguments.comparison);
-  options.on_message = [](const std::string& line) { std::cerr << line << '\n'; };
+  options.on_message = [](const std::string& line) { std::cerr << in_words_of_the_program(line) << '\n'; };
   return options;
 }
 

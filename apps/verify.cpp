@@ -167,9 +167,9 @@ void add_verify(CLI::App& app, int& exit_code) {
   command->footer(
       "The study must name the comparison file that it was made from, which must be there and be the same. "
       "Curves and "
-      "scores are compared, and whether the mean of the row is that of its seeds; times are not. Exit code "
-      "0: all are "
-      "the same; 1: some are not. Another processor, number of cores, compiler or version of LibTorch rounds "
+      "scores are compared, and whether the mean of the row is that of its seeds; times are not, nor "
+      "is memory that other sources need. Exit code 0: all are the same; 1: some are not. Another processor, "
+      "number of cores, compiler or version of LibTorch rounds "
       "otherwise: "
       "these are listed.");
   command->callback([arguments, &exit_code] { exit_code = run_verify(*arguments); });

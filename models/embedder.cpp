@@ -22,7 +22,8 @@ TokenEmbedding make_token_embedding(const ModelConfig& config, int64_t vocab_siz
 namespace {
 
 LinearOptions embedding_map_options(const ModelConfig& config) {
-  return LinearOptions(config.table_width(), config.d_model).bias(config.bias);
+  return LinearOptions(config.table_width(), config.d_model)
+      .bias(config.bias && config.embedding_map == EmbeddingMap::last);
 }
 
 }  // namespace
@@ -36,10 +37,10 @@ TokenEmbedderImpl::TokenEmbedderImpl(const ModelConfig& config, const TokenEmbed
     found_positions = register_module("found_positions", make());
   if (config.n_segments > 0) {
     segment_embedding =
-        register_module("segment_embedding", make_table(config.n_segments, config.table_width()));
+        register_module("segment_embedding", make_table(config.n_segments, config.sum_width()));
   }
   if (config.embedding_norm) {
-    embedding_norm = register_module("embedding_norm", Norm(norm_options(config, config.table_width())));
+    embedding_norm = register_module("embedding_norm", Norm(norm_options(config, config.sum_width())));
   }
   if (config.embedding_width)
     embedding_map = register_module("embedding_map", Linear(embedding_map_options(config)));
@@ -74,9 +75,11 @@ torch::Tensor token_dropout_factors(const TokenInput& input, int64_t mask) {
 }
 
 torch::Tensor TokenEmbedderImpl::forward(const TokenInput& input) {
+  const bool maps_first = embedding_map && config_.embedding_map == EmbeddingMap::first;
   auto x = token_->forward(input.ids);  // (B, T, E)
   if (observer_) x = observer_->on(side_, x);
   if (config_.token_dropout) x = x * token_dropout_factors(input, *config_.token_dropout).to(x.scalar_type());
+  if (maps_first) x = embedding_map(x);
   if (segment_embedding) {
     x = x + (input.segments.defined() ? segment_embedding(input.segments)
                                       : segment_embedding->weight.select(0, 0));
@@ -86,7 +89,7 @@ torch::Tensor TokenEmbedderImpl::forward(const TokenInput& input) {
   if (found_positions) x = with_found_positions(*found_positions, x, input.lengths);
   if (embedding_norm) x = embedding_norm(x);
   x = dropout(x, is_training() ? config_.dropout : 0.0);
-  return embedding_map ? embedding_map(x) : x;
+  return embedding_map && !maps_first ? embedding_map(x) : x;
 }
 
 Embedded TokenEmbedderImpl::forward(const Batch& batch) {
@@ -110,9 +113,9 @@ void count_token_embedder(CostAccount& account, const std::string& name, const M
     positions.count(account, account.path(name, "position_embedding"), config);
   count_found_positions(account, account.path(name, "found_positions"), config, n_tokens);
   if (config.n_segments > 0)
-    count_table(account, account.path(name, "segment_embedding"), config.n_segments, config.table_width());
+    count_table(account, account.path(name, "segment_embedding"), config.n_segments, config.sum_width());
   if (config.embedding_norm) {
-    count_norms(account, account.path(name, "embedding_norm"), norm_options(config, config.table_width()), 1,
+    count_norms(account, account.path(name, "embedding_norm"), norm_options(config, config.sum_width()), 1,
                 n_tokens);
   }
   if (config.embedding_width)

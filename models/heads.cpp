@@ -24,7 +24,8 @@ bool has_map(const ModelConfig& config, HeadKind head) {
 
 LinearOptions map_options(const ModelConfig& config, HeadKind head) {
   return LinearOptions(config.d_model, config.table_width())
-      .bias(has_transform(config, head) ? config.head_bias : config.bias);
+      .bias(has_transform(config, head) ? config.head_bias
+                                        : config.bias && config.embedding_map == EmbeddingMap::last);
 }
 
 LinearOptions pooler_options(const ModelConfig& config) {

@@ -12,26 +12,6 @@
 namespace zoo {
 namespace {
 
-std::string in_words_of_the_program(std::string message) {
-  constexpr std::pair<std::string_view, std::string_view> kOptions[] = {
-      {"ExistingRun::resume", "--resume"},
-      {"ExistingRun::replace", "--overwrite"},
-      {"TrainOptions::run_dir", "--out"},
-      {"TrainOptions::device", "--device"},
-      {"CompareOptions::dir", "--out"},
-      {"AverageOptions::out", "--out"},
-      {"AverageOptions::last", "--last"},
-      {"AttentionRequest::target", "--target"},
-      {"merge_run()", "zoo merge"},
-      {"launch()", "--nproc"},
-      {"LibTorch sees no GPU here", "LibTorch sees no GPU here (zoo doctor says why)"}};
-  for (const auto& [library, program] : kOptions) {
-    for (size_t at = 0; (at = message.find(library, at)) != message.npos; at += program.size())
-      message.replace(at, library.size(), program);
-  }
-  return message;
-}
-
 /// `text` with `head` and `tail` characters around a mark, if it is longer.
 std::string cut_in_the_middle(std::string_view text, size_t head, size_t tail) {
   const size_t n = count_code_points(text);
@@ -55,6 +35,26 @@ std::string in_one_line(const std::string& message) {
 }
 
 }  // namespace
+
+std::string in_words_of_the_program(std::string message) {
+  constexpr std::pair<std::string_view, std::string_view> kOptions[] = {
+      {"ExistingRun::resume", "--resume"},
+      {"ExistingRun::replace", "--overwrite"},
+      {"TrainOptions::run_dir", "--out"},
+      {"TrainOptions::device", "--device"},
+      {"CompareOptions::dir", "--out"},
+      {"AverageOptions::out", "--out"},
+      {"AverageOptions::last", "--last"},
+      {"AttentionRequest::target", "--target"},
+      {"merge_run()", "zoo merge"},
+      {"launch()", "--nproc"},
+      {"LibTorch sees no GPU here", "LibTorch sees no GPU here (zoo doctor says why)"}};
+  for (const auto& [library, program] : kOptions) {
+    for (size_t at = 0; (at = message.find(library, at)) != message.npos; at += program.size())
+      message.replace(at, library.size(), program);
+  }
+  return message;
+}
 
 void show_error(const std::string& message, ErrorLength length) {
   constexpr size_t most = 1 << 20;

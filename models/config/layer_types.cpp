@@ -34,7 +34,7 @@ PositionType position(Position kind, std::string doc) {
 PositionType sinusoidal() {
   auto type = position(Position::sinusoidal, "Sines and cosines are added to the vectors of tokens.");
   type.make_added = [](const ModelConfig& config) -> std::shared_ptr<AddedPositionsImpl> {
-    auto options = SinusoidalPositionsOptions(config.table_width())
+    auto options = SinusoidalPositionsOptions(config.sum_width())
                        .layout(config.sinusoid_layout)
                        .offset(config.position_offset);
     if (config.stored_sinusoids) options.stored(config.max_positions);
@@ -47,10 +47,10 @@ PositionType learned() {
   auto type = position(Position::learned, "A learned vector for each position is added to those of tokens.");
   type.make_added = [](const ModelConfig& config) -> std::shared_ptr<AddedPositionsImpl> {
     return std::make_shared<LearnedPositionsImpl>(
-        LearnedPositionsOptions(config.max_positions, config.table_width()).offset(config.position_offset));
+        LearnedPositionsOptions(config.max_positions, config.sum_width()).offset(config.position_offset));
   };
   type.count = [](CostAccount& account, const std::string& name, const ModelConfig& config) {
-    count_table(account, name, config.position_rows(), config.table_width());
+    count_table(account, name, config.position_rows(), config.sum_width());
   };
   return type;
 }
@@ -79,7 +79,7 @@ PositionType t5() {
 
 ConvolutionalPositionsOptions convolution_options(const ModelConfig& config) {
   const auto& keys = config.position.as<ConvolutionPositionConfig>();
-  return ConvolutionalPositionsOptions(config.table_width())
+  return ConvolutionalPositionsOptions(config.sum_width())
       .kernel_size(keys.kernel_size)
       .groups(keys.groups);
 }

@@ -70,6 +70,11 @@ constexpr auto config_names(PoolerActivation) {
 enum class CtcBlank { last, padding };
 constexpr auto config_names(CtcBlank) { return std::to_array<std::string_view>({"last", "padding"}); }
 
+/// Which vectors embedding_width's map leads to d_model: the sum of those of tokens, positions and segments
+/// (ELECTRA, ALBERT), or those of tokens, without a bias (OPT-350m).
+enum class EmbeddingMap { last, first };
+constexpr auto config_names(EmbeddingMap) { return std::to_array<std::string_view>({"last", "first"}); }
+
 /// The vector of a text that an encoder's head reads: that of its first token (BERT), or the mean of all.
 enum class TextVector { first, mean };
 constexpr auto config_names(TextVector) { return std::to_array<std::string_view>({"first", "mean"}); }
@@ -199,9 +204,10 @@ struct ModelConfig {
   bool scale_embeddings = false;            // token vectors × √d_model
   std::optional<double> embedding_scale;    // token vectors × this (Granite: 12), in place of it
   bool embedding_norm = false;              // a norm on the embeddings (BERT)
-  /// E: the width of the tables of tokens, positions and segments, and of their norm. A linear map leads to D
-  /// (ELECTRA, ALBERT); before the output another one leads back. Default: d_model, without maps.
+  /// E: the width of the table of tokens. A linear map leads to D (ELECTRA, ALBERT, OPT-350m); before the
+  /// output another one leads back. Default: d_model, without maps.
   std::optional<int64_t> embedding_width = {};
+  EmbeddingMap embedding_map = EmbeddingMap::last;  // from E to D
   /// pre: whether the first layer has a norm before its first sub-layer, whose input embedding_norm may have
   /// brought into form (ModernBERT: false).
   bool first_norm = true;
@@ -242,6 +248,8 @@ struct ModelConfig {
   int64_t decoder_layers() const { return n_decoder_layers.value_or(n_layers); }
   /// E, see embedding_width.
   int64_t table_width() const { return embedding_width.value_or(d_model); }
+  /// Of the tables of positions and segments, and of the norm on their sum with the vectors of tokens.
+  int64_t sum_width() const { return embedding_map == EmbeddingMap::first ? d_model : table_width(); }
   /// Whether layer `layer` of a stack of n layers has the weights of the layer before it, see layer_groups.
   bool repeats_layer(int64_t layer, int64_t n) const {
     if (!layer_groups || layer == 0) return false;

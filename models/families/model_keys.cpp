@@ -59,6 +59,8 @@ void validate_sharing(const ModelConfig& c, const ModelFamily& family, const Com
              "first_norm or stochastic_depth make them differ: leave it out");
   if (!c.first_norm && c.norm_placement != NormPlacement::pre)
     complain("first_norm", "is for norm_placement: pre");
+  if (c.embedding_map == EmbeddingMap::first && !c.embedding_width)
+    complain("embedding_map", "has no effect without embedding_width");
   if (!c.final_norm && !wants_final_norm(c.norm_placement))
     complain("final_norm", "has no effect on norm_placement: post, where no stack ends with a further norm");
   if (c.pooler_norm && !c.pooler) complain("pooler_norm", "needs a pooler");
@@ -71,9 +73,9 @@ void validate_found_positions(const ModelConfig& c, const ModelFamily& family, c
     complain("position", fmt::format("{} is for encoder, speech_encoder and wave_encoder, not {}",
                                      c.position.type, c.architecture.type));
   else if (c.position == Position::convolution &&
-           c.table_width() % c.position.as<ConvolutionPositionConfig>().groups != 0)
+           c.sum_width() % c.position.as<ConvolutionPositionConfig>().groups != 0)
     complain("position", fmt::format("has {} groups, which do not divide the width {}",
-                                     c.position.as<ConvolutionPositionConfig>().groups, c.table_width()));
+                                     c.position.as<ConvolutionPositionConfig>().groups, c.sum_width()));
 }
 
 /// Reports a second encoding that adds nothing to scores, or is not the only one that does.
@@ -225,10 +227,15 @@ void describe(ConfigVisitor& v, ModelConfig& c) {
               "vit", "dual_encoder"},
              [&] { v.field("embedding_norm", c.embedding_norm, "A norm on the embeddings."); });
   v.only_for({"encoder", "decoder", "encoder_decoder"}, [&] {
-    v.field("embedding_width", c.embedding_width,
-            "Width of the tables of tokens, positions and segments; maps lead to d_model and back (ELECTRA, "
-            "ALBERT). Default: d_model, without maps.",
-            Limits::between(1, kWidest));
+    v.field(
+        "embedding_width", c.embedding_width,
+        "Width of the table of tokens; maps lead to d_model and back (ELECTRA, ALBERT, OPT-350m). Default: "
+        "d_model, without maps.",
+        Limits::between(1, kWidest));
+    v.field(
+        "embedding_map", c.embedding_map,
+        "last: the sum of the vectors of tokens, positions and segments is mapped (ELECTRA, ALBERT); first: "
+        "those of tokens, without a bias (OPT-350m).");
   });
   v.field("first_norm", c.first_norm,
           "pre: the first layer has a norm before its first sub-layer (ModernBERT: it has none).");
@@ -376,9 +383,9 @@ void validate(const ModelConfig& c, const Complain& complain) {
     complain("sinusoid_layout", "is for sinusoidal positions of tokens: leave it out");
   if (c.stored_sinusoids && (c.position != Position::sinusoidal || shape == FamilyShape::other))
     complain("stored_sinusoids", "is for sinusoidal positions of tokens: leave it out");
-  if (c.sinusoid_layout == SinusoidLayout::half_closed && (c.table_width() % 2 != 0 || c.table_width() < 4))
+  if (c.sinusoid_layout == SinusoidLayout::half_closed && (c.sum_width() % 2 != 0 || c.sum_width() < 4))
     complain("sinusoid_layout",
-             fmt::format("half_closed needs an even width of at least 4, not {}", c.table_width()));
+             fmt::format("half_closed needs an even width of at least 4, not {}", c.sum_width()));
   validate_found_positions(c, family, complain);
   validate_score_position(c, family, complain);
   const bool has_buckets = c.position == Position::t5 || c.score_position == Position::t5;

@@ -128,6 +128,14 @@ scaling: false
   write(changed);
   EXPECT_THAT(verify("--json").out, HasSubstr(R"("place":"metric.mean")"));
 
+  changed = original;
+  changed["runs"][0]["seeds"][0]["peak_memory_bytes"] = 7;
+  write(changed);
+  EXPECT_THAT(verify("").out, HasSubstr("the first is peak_memory_bytes"));
+  changed["versions"]["commit"] = "other-sources";
+  write(changed);
+  EXPECT_EQ(verify("").code, 0) << "other sources may need other memory";
+
   write(original);
   EXPECT_EQ(verify("--run third").code, 2);
   const auto ablated = verify("--run cut");
@@ -255,6 +263,10 @@ scaling: false
   const auto whole = run_zoo(dir_, "verify out");
   EXPECT_EQ(whole.code, 2);
   EXPECT_THAT(whole.err, HasSubstr("name the directory of one of them"));
+  const auto changed = run("tasks.yaml --out out --resume --set training.label_smoothing=0.1");
+  EXPECT_EQ(changed.code, 2);
+  EXPECT_THAT(changed.err, HasSubstr("long: out/long/runs/one/seed-1 was trained with another configuration: "
+                                     "give --overwrite or another --out"));
 }
 
 TEST_F(Compare, FinishedRunsAreOnlyEvaluated) {

@@ -220,6 +220,7 @@ const char* no_effect(const std::string& key, const ModelConfig& config, HeadKin
   if ((config.architecture.type == "speech_encoder" || reads_samples) &&
       is({"vocab_size", "scale_embeddings", "embedding_scale", "embedding_width"}))
     return "recordings have no tokens";
+  if (is({"embedding_map"}) && !config.embedding_width) return "there is no map";
   if (is({"embedding_norm"}) && config.architecture.type == "speech_encoder")
     return "recordings have no tokens";
   if (is({"ctc_blank"})) return "the task chooses the classes";
@@ -245,7 +246,7 @@ const char* no_effect(const std::string& key, const ModelConfig& config, HeadKin
     return "limits what is generated, and tables of learned positions";
   if (reads_images(config) && !compares_pictures(config) &&
       is({"vocab_size", "tie_embeddings", "scale_embeddings", "embedding_scale", "embedding_width",
-          "max_positions", "output_bias", "output_scale", "logits_softcap"}))
+          "embedding_map", "max_positions", "output_bias", "output_scale", "logits_softcap"}))
     return "images have no tokens";
   if (reads_images(config) && !compares_pictures(config) && config.architecture.type != "vit" &&
       is({"embedding_norm"}))

@@ -100,14 +100,24 @@ TEST(SharedLayers, AreRefusedWhereLayersDiffer) {
   config.first_norm = false, config.norm_placement = NormPlacement::post;
   EXPECT_THAT(refusal(config), HasSubstr("model.first_norm"));
   config = with_groups(std::nullopt);
+  config.embedding_map = EmbeddingMap::first;
+  EXPECT_THAT(refusal(config), HasSubstr("embedding_map has no effect without embedding_width"));
+  config = with_groups(std::nullopt);
   config.pooler = false, config.pooler_norm = true;
   EXPECT_THAT(refusal(config), HasSubstr("model.pooler_norm"));
 }
 
 TEST(NarrowTables, AreMappedToTheWidthOfLayersAndBack) {
-  for (const auto architecture : kArchitectures) {
+  for (const auto& [architecture, map] : {std::pair(Architecture::encoder, EmbeddingMap::last),
+                                          {Architecture::decoder, EmbeddingMap::last},
+                                          {Architecture::encoder_decoder, EmbeddingMap::last},
+                                          {Architecture::encoder, EmbeddingMap::first},
+                                          {Architecture::decoder, EmbeddingMap::first},
+                                          {Architecture::encoder_decoder, EmbeddingMap::first}}) {
     auto config = small_config(architecture);
     config.embedding_width = 6;
+    config.embedding_map = map;
+    config.position = Position::learned;
     const bool fills = architecture == Architecture::encoder;
     const auto head = fills ? HeadKind::masked_language_modeling : HeadKind::language_modeling;
     const ModelPurpose purpose{.head = head, .vocab_size = kVocabulary, .start_token = kStartToken};
@@ -115,6 +125,10 @@ TEST(NarrowTables, AreMappedToTheWidthOfLayersAndBack) {
     const auto known = model->named_parameters();
     EXPECT_EQ(known["token_embedding.weight"].sizes(), torch::IntArrayRef({kVocabulary, 6}));
     EXPECT_EQ(known["head.transform.weight"].sizes(), torch::IntArrayRef({6, kWidth}));
+    const std::string side = architecture == Architecture::decoder ? "decoder" : "encoder";
+    EXPECT_EQ(known[side + "_embedder.position_embedding.weight"].size(1),
+              map == EmbeddingMap::first ? kWidth : 6);
+    EXPECT_EQ(known.contains(side + "_embedder.embedding_map.bias"), map == EmbeddingMap::last);
     Batch batch;
     batch.input.ids = tokens(2, 5);
     EXPECT_EQ(model->logits(model->features(batch)).size(-1), kVocabulary);

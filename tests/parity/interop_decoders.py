@@ -46,12 +46,12 @@ def neox(causal):
 def opt(causal):
     from transformers import OPTConfig
 
-    for seed in range(3):
+    for seed in range(4):
         draw = random.Random(f"opt {seed}")
         sizes = without(shape(draw, grouped=False), "num_key_value_heads", "intermediate_size")
         config = OPTConfig(
-            **sizes, ffn_dim=draw.choice([13, 22]), word_embed_proj_dim=sizes["hidden_size"], **SPECIAL,
-            do_layer_norm_before=seed != 1, enable_bias=seed != 2, activation_function=["relu", "relu", "gelu"][seed],
+            **sizes, ffn_dim=draw.choice([13, 22]), word_embed_proj_dim=sizes["hidden_size"] if seed < 3 else 10, **SPECIAL,
+            do_layer_norm_before=seed % 2 == 0, enable_bias=seed != 2, activation_function=["relu", "relu", "gelu", "relu"][seed],
         )  # fmt: skip
         causal(f"opt_{seed}", config, seed)
 

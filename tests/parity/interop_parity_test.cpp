@@ -414,7 +414,7 @@ std::vector<std::string> numbered(const std::vector<std::pair<std::string, int>>
 std::vector<std::string> writers() {
   return numbered({{"gpt2", 3},    {"llama", 7},       {"mistral", 2},    {"qwen2", 3},     {"qwen3", 3},
                    {"olmo2", 2},   {"olmoe", 2},       {"mixtral", 3},    {"qwen2_moe", 3}, {"qwen3_moe", 3},
-                   {"gemma2", 2},  {"gemma3", 2},      {"gpt_neox", 3},   {"gptj", 2},      {"opt", 3},
+                   {"gemma2", 2},  {"gemma3", 2},      {"gpt_neox", 3},   {"gptj", 2},      {"opt", 4},
                    {"bloom", 2},   {"mpt", 2},         {"falcon", 4},     {"phi", 2},       {"phi3", 3},
                    {"olmo", 2},    {"granite", 2},     {"starcoder2", 2}, {"smollm3", 3},   {"cohere", 2},
                    {"cohere2", 2}, {"glm", 2},         {"glm4", 2},       {"t5", 3},        {"bart", 3},

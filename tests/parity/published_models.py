@@ -307,6 +307,11 @@ add("OPTForCausalLM", {"model_type": "opt"}, {
         "max_position_embeddings": 2048, "activation_function": "relu", "do_layer_norm_before": True,
         "word_embed_proj_dim": 768, "dropout": 0.1, "attention_dropout": 0.0, "bos_token_id": 2, "eos_token_id": 2, "pad_token_id": 1,
     },
+    "facebook/opt-350m": {
+        "vocab_size": 50272, "hidden_size": 1024, "ffn_dim": 4096, "num_hidden_layers": 24, "num_attention_heads": 16,
+        "max_position_embeddings": 2048, "activation_function": "relu", "do_layer_norm_before": False,
+        "word_embed_proj_dim": 512, "dropout": 0.1, "attention_dropout": 0.0, "bos_token_id": 2, "eos_token_id": 2, "pad_token_id": 1,
+    },
 })  # fmt: skip
 add("BloomForCausalLM", {"model_type": "bloom"}, {
     "bigscience/bloom-560m": {

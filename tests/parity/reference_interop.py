@@ -1168,7 +1168,7 @@ REMARKS = {
     "deepseek_v2": "without `norm_topk_prob`; YaRN's factor on scores as in transformers 5, which version 4 leaves out",
     "deepseek_v3": "weights in FP8 with factors of blocks are read as bf16; without the layer that guesses further tokens",
     "gpt_neox": "parallel and one after the other",
-    "opt": "norms before or behind the sub-layers; not the tables of OPT-350m, which are narrower than its layers",
+    "opt": "norms before or behind the sub-layers, a table of tokens that is narrower than the layers (OPT-350m)",
     "falcon": "one head or groups of heads for keys and values, one norm or two; without ALiBi",
     "phi3": "with the sliding window; longrope for texts of up to `original_max_position_embeddings`",
     "smollm3": "layers without positions, also with windows",

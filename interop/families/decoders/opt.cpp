@@ -34,14 +34,19 @@ void read_opt(ForeignConfig& from, Experiment& to) {
       from.flag("layer_norm_elementwise_affine", true) ? NormKind::layer_norm : NormKind::layer_norm_plain;
   model.norm_placement = from.flag("do_layer_norm_before", true) ? NormPlacement::pre : NormPlacement::post;
   from.require("_remove_final_layer_norm", false);
-  // Tables of another width than the layers (OPT-350m).
-  from.require("word_embed_proj_dim", model.d_model);
+  if (const int64_t width = from.integer("word_embed_proj_dim", model.d_model); width != model.d_model) {
+    // Classifiers and vectors have the map behind the layers, too, which has a place only before tokens here.
+    if (to.task.type != "language_modeling") from.require("word_embed_proj_dim", model.d_model);
+    model.embedding_width = width;
+    model.embedding_map = EmbeddingMap::first;
+  }
   from.ignore({"layerdrop", "init_std"});
 }
 
 void write_opt(const Experiment& from, nlohmann::json& to) {
   const auto& model = from.model;
-  to["hidden_size"] = to["word_embed_proj_dim"] = model.d_model;
+  to["hidden_size"] = model.d_model;
+  to["word_embed_proj_dim"] = model.table_width();
   to["ffn_dim"] = model.feed_forward_width();
   to["num_hidden_layers"] = model.n_layers;
   to["num_attention_heads"] = model.n_heads;
@@ -63,6 +68,8 @@ TensorRules opt_rules(const Experiment& experiment) {
   rules.prefix("model.").layers(model.n_layers);
   rules.module("token_embedding", "model.decoder.embed_tokens");
   rules.module("decoder_embedder.position_embedding", "model.decoder.embed_positions");
+  rules.module("decoder_embedder.embedding_map", "model.decoder.project_in");
+  rules.module("head.transform", "model.decoder.project_out");
   rules.module(ours + "residual.self_attention_norm", theirs + "self_attn_layer_norm");
   for (const std::string name : {"q", "k", "v"})
     rules.module(ours + "self_attention." + name, theirs + "self_attn." + name + "_proj");
