@@ -106,7 +106,7 @@ torch::Tensor apply(const torch::Tensor& x, const torch::Tensor& gain, const tor
 }
 
 /// Output and gradients of both norms, in each pair of types and at widths below and above a block's.
-bool agrees(const GpuProgram& program, c10::Device device) {
+bool norms_agree(const GpuProgram& program, c10::Device device) {
   const c10::InferenceMode may_record(false);
   const torch::AutoGradMode recording(true);
   const auto numbers = [&](at::IntArrayRef sizes, double step) {
@@ -166,7 +166,7 @@ std::optional<torch::Tensor> gpu_norm(const torch::Tensor& x, const torch::Tenso
       [](c10::Device device) {
         return std::make_unique<const GpuProgram>("norm", embedded::norm_cuda, device);
       },
-      agrees);
+      norms_agree);
   const auto* const program = kernels.on(x.device());
   return program ? std::optional(apply(x, gain, bias, {program, centre, out, eps})) : std::nullopt;
 }
