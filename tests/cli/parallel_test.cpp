@@ -74,7 +74,7 @@ training: {batch_size: 5, best_by: accuracy}
     dir_.write("experts.yaml", R"(
 extends: lm.yaml
 model: {experts: {count: 4, d_ff: 16, choice_bias: true, bias_rate: 0.001, balance_over: step}}
-training: {steps: 40, optimizer: {lr: 0.0005}, ema_decay: 0.9, average_last: 2, parallel: {experts: divided}}
+training: {steps: 40, optimizer: {lr: 0.0002}, ema_decay: 0.9, average_last: 2, parallel: {experts: divided}}
 )");
     write_image_classes(dir_, "");
     dir_.write("images.yaml", R"(
@@ -122,8 +122,8 @@ training: {best_by: wer}
     std::istringstream lines(read_file(path(run) / "metrics.jsonl"));
     for (std::string line; std::getline(lines, line);) {
       const auto row = json::parse(line);
-      result.push_back(row.contains("train_loss") ? row["train_loss"] : row["valid_loss"]);
-      for (const char* metric : {"valid_accuracy", "valid_bleu", "valid_map", "valid_wer"}) {
+      for (const char* metric : {"train_loss", "valid_loss", "mean_valid_loss", "valid_accuracy",
+                                 "valid_bleu", "valid_map", "valid_wer"}) {
         if (row.contains(metric)) result.push_back(row[metric]);
       }
     }
@@ -268,11 +268,9 @@ TEST_F(Parallel, GoesOnWithOtherProcesses) {
 
 TEST_F(Parallel, ExpertsGoOnDividedAmongOtherProcesses) {
   train("experts.yaml --out whole");
-  train("experts.yaml --out run --nproc 2 --set training.steps=10");
-  train("experts.yaml --out run --nproc 4 --resume --set training.steps=20");
-  train(
-      "experts.yaml --out run --nproc 3 --resume --set training.steps=30 "
-      "--set training.parallel.experts=everywhere");
+  train("experts.yaml --out run --nproc 2 --set training.steps=20");
+  train("experts.yaml --out run --nproc 4 --resume --set training.steps=25");
+  train("experts.yaml --out run --resume --set training.steps=30");
   train("experts.yaml --out run --nproc 2 --resume");
   expect_same_steps("whole", "run");
 }
@@ -292,11 +290,11 @@ TEST_F(Parallel, DividedExpertsGoOnToTheLastBitWhenOneWasKilled) {
 
 // Each process has experts that no other could give it.
 TEST_F(Parallel, DividedExpertsBeginWithTheWeightsOfAnotherRun) {
-  train("experts.yaml --out first --set training.steps=10");
+  train("experts.yaml --out first --set training.steps=20");
   for (const auto& [run, processes] : {std::pair("one", ""), std::pair("two", " --nproc 2")}) {
     train(
         fmt::format("experts.yaml --out {} --set init_from=first --set training.seed=7 "
-                    "--set training.steps=10{}",
+                    "--set training.steps=20{}",
                     run, processes));
   }
   expect_same_losses("one", "two");
@@ -410,12 +408,14 @@ TEST_F(Parallel, WhatIsWrongIsSaidOnce) {
   expect_one_line("lm.yaml --nproc 3 --set data.train=missing.txt", 2, "missing.txt");
   expect_one_line("lm.yaml --nproc 0", 2, "--nproc");
   expect_one_line("lm.yaml --nproc 2 --device cuda:0", 2, "--device cuda");
-  const std::string divided = "training.parallel.experts: cannot be divided ";
+  const std::string divided = "training.parallel.experts cannot be divided ";
   expect_one_line("lm.yaml --set training.parallel.experts=divided", 2, divided + "without experts");
   expect_one_line("experts.yaml --set training.optimizer.type=adafactor", 2,
                   divided + "with training.optimizer adafactor");
-  expect_one_line("experts.yaml --set training.batch_size=auto --set training.effective_batch_size=8", 2,
-                  divided + "with training.batch_size: auto");
+  expect_one_line(
+      "experts.yaml --set training.batch_size=auto --set training.effective_batch_size=8 "
+      "--set training.gradient_accumulation=1",
+      2, divided + "with training.batch_size: auto");
   expect_one_line("experts.yaml --set training.lora.rank=2", 2, divided + "with training.lora");
   expect_one_line("experts.yaml --set training.parallel.shard_optimizer=true", 2,
                   divided + "with training.parallel.shard_optimizer");
