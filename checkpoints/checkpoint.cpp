@@ -258,7 +258,7 @@ void save_weights(const fs::path& path, const torch::nn::Module& module, const S
 std::optional<std::string> find_not_finite(const TrainedParts& parts) {
   if (auto name = find_not_finite(named_weights(parts.model))) return name;
   if (auto name = find_not_finite(parts.optimizer)) return name;
-  return parts.average ? find_not_finite(parts.average->state()) : std::nullopt;
+  return parts.average ? find_not_finite(*parts.average) : std::nullopt;
 }
 
 void write_training_state(const fs::path& checkpoint, const TrainingState& state) {
@@ -273,7 +273,7 @@ void save_checkpoint(const fs::path& run_dir, const TrainedParts& parts, const T
   write_directory_atomically(parent / name, [&](const fs::path& dir) {
     save_safetensors(dir / weights_name(parts.model), stored_tensors(parts.model), belongs_to(parts.base));
     save_safetensors(dir / "optimizer.safetensors", parts.optimizer);
-    if (parts.average) save_safetensors(dir / "average.safetensors", parts.average->state());
+    if (parts.average) save_safetensors(dir / "average.safetensors", *parts.average);
     write_training_state(dir, state);
   });
   replace_symlink(name, parent / "last");
@@ -347,7 +347,7 @@ TrainingState load_checkpoint(const fs::path& checkpoint, const TrainedParts& pa
     check_finite(checkpoint / name, tensors);
   };
   load("optimizer.safetensors", parts.optimizer, optimizer);
-  if (parts.average) load("average.safetensors", parts.average->state(), Wanted::all_tensors);
+  if (parts.average) load("average.safetensors", *parts.average, Wanted::all_tensors);
   return state;
 }
 

@@ -17,7 +17,6 @@
 
 #include <torch/nn/module.h>
 
-#include "checkpoints/weight_average.h"
 #include "data/batch_source.h"
 #include "io/safetensors.h"
 #include "layers/weights/weights.h"
@@ -80,8 +79,8 @@ void save_weights(const std::filesystem::path& path, const torch::nn::Module& mo
 /// Everything that a training changes. A checkpoint holds all of it.
 struct TrainedParts {
   torch::nn::Module& model;
-  TensorMap optimizer;           // state of the optimiser: all of it to save, this process's part to load
-  const MovingAverage* average;  // null = there is no average
+  TensorMap optimizer;               // state of the optimiser: all of it to save, this process's part to load
+  std::optional<TensorMap> average;  // its state, if there is one
   /// With adapters: the hash of the run's base, to which the weights belong. Empty: it is not compared.
   std::string base = {};
 };

@@ -8,6 +8,7 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include "base/random.h"
 #include "layers/kernels/dropout.h"
 #include "layers/weights/construction.h"
 #include "layers/weights/description.h"
@@ -126,6 +127,13 @@ torch::Tensor ExpertsImpl::balance_loss(const torch::Tensor& scores, const torch
 }
 
 torch::Tensor ExpertsImpl::outputs_of(const torch::Tensor& sorted, const std::vector<int64_t>& counts) {
+  if (!exchange_) return outputs_here(sorted, counts);
+  const ExpertRoute route(exchange_, counts);
+  const RowScope numbered(route.first_row());
+  return route.back(outputs_here(route.to_experts(sorted), route.counts()));
+}
+
+torch::Tensor ExpertsImpl::outputs_here(const torch::Tensor& sorted, const std::vector<int64_t>& counts) {
   const auto& activation = *options.expert().activation();
   auto inner = up->forward_groups(sorted, counts);
   inner = gate ? activation.gated(gate->forward_groups(sorted, counts), inner) : activation(inner);
@@ -187,6 +195,7 @@ torch::Tensor ExpertsImpl::within_capacity(const torch::Tensor& experts, const t
 }
 
 void ExpertsImpl::count_load(const torch::Tensor& scores, const torch::Tensor& counts, int64_t n_dropped) {
+  if (loss_weight_ == 0) return;
   const torch::NoGradGuard no_grad;
   const auto log_shares = scores.detach().log_softmax(-1);
   const double entropy = -(log_shares.exp() * log_shares).sum().item<double>();
@@ -266,10 +275,13 @@ std::vector<std::shared_ptr<ExpertsImpl>> experts_of(const torch::nn::Module& mo
   return result;
 }
 
+std::vector<Linear> ExpertsImpl::maps() const {
+  return gate ? std::vector<Linear>{gate, up, down} : std::vector<Linear>{up, down};
+}
+
 int64_t ExpertsImpl::idle_parameters() const {
   int64_t n = 0;
-  for (const auto& map : {gate, up, down}) {
-    if (!map) continue;
+  for (const auto& map : maps()) {
     for (const auto& parameter : map->parameters()) n += parameter.numel();
   }
   return n / options.count() * (options.count() - options.active());

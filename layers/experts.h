@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "layers/expert_exchange.h"
 #include "layers/feed_forward.h"
 #include "layers/weights/linear.h"
 
@@ -118,7 +119,7 @@ class ExpertsImpl : public Cloneable<ExpertsImpl> {
   ExpertChoice choose(const torch::Tensor& x) const;
   /// What the losses of balance are times in the backward pass of later forward passes in training: 1 / the
   /// number of targets of a step. They are added to the gradients alone, so that reported losses are those of
-  /// the objective.
+  /// the objective. 0: the tokens of these passes are not counted either.
   void weigh_losses(double weight) { loss_weight_ = weight; }
   /// Begins a step: the tokens of earlier passes in training no longer count. Several threads may be in
   /// forward(), but none may be during this call and the next two.
@@ -132,6 +133,12 @@ class ExpertsImpl : public Cloneable<ExpertsImpl> {
   /// et al. 2024); last_share becomes their share.
   void end_step(const torch::Tensor& counts);
   bool needs_counts() const { return options.bias_rate() > 0 || last_share.defined(); }
+  /// From now on `gate`, `up` and `down` have the parts of this process's experts alone, those from
+  /// rank · E / n on, and others' work is asked for through `exchange`. Null: they have all parts.
+  void divide(std::shared_ptr<const ExpertExchange> exchange) { exchange_ = std::move(exchange); }
+  bool is_divided() const { return exchange_ != nullptr; }
+  /// gate, if there is one, up and down.
+  std::vector<Linear> maps() const;
   /// The parameters of the experts that do not work for a token.
   int64_t idle_parameters() const;
   void pretty_print(std::ostream& stream) const override;
@@ -157,7 +164,9 @@ class ExpertsImpl : public Cloneable<ExpertsImpl> {
   /// scores: (B, T, E).
   Pairs chosen_by_experts(const torch::Tensor& scores, const torch::Tensor& lengths) const;
   torch::Tensor routed(const torch::Tensor& x, const Pairs& pairs);  // (N, D) → (N, D)
+  /// The outputs of the experts for rows that are sorted by expert.
   torch::Tensor outputs_of(const torch::Tensor& sorted, const std::vector<int64_t>& counts);
+  torch::Tensor outputs_here(const torch::Tensor& sorted, const std::vector<int64_t>& counts);
   /// Whether a choice is within the capacity of its expert: (B, T, k) bool.
   torch::Tensor within_capacity(const torch::Tensor& experts, const torch::Tensor& lengths) const;
   /// scores: (B, T, E).
@@ -167,6 +176,7 @@ class ExpertsImpl : public Cloneable<ExpertsImpl> {
   void count_load(const torch::Tensor& scores, const torch::Tensor& counts, int64_t n_dropped);
 
   double loss_weight_ = 1;
+  std::shared_ptr<const ExpertExchange> exchange_;
   std::mutex counting_;
   torch::Tensor tokens_of_experts_;  // (E) int64 on the CPU; undefined: no passes
   double entropy_ = 0;               // Σ over tokens

@@ -104,15 +104,21 @@ TensorMap Optimizer::state() const {
   return all;
 }
 
-torch::Tensor clip_grad_norm(const Tensors& gradients, double max_norm, const ProcessGroup* sharded_over) {
+torch::Tensor clip_grad_norm(const Tensors& gradients, double max_norm, const ProcessGroup* sharded_over,
+                             const Tensors& shared) {
   const torch::NoGradGuard no_grad;
   auto norm = gradients.empty() ? torch::zeros({}) : total_norm(gradients);
   if (sharded_over) {
-    const auto squared = norm.square();
+    auto squared = norm.square();
     sharded_over->all_reduce(squared).wait();
+    if (!shared.empty()) squared = squared + total_norm(shared).square();
     norm = squared.sqrt();
   }
-  if (max_norm > 0) foreach_mul_(gradients, (max_norm / (norm + 1e-6)).clamp_max(1.0));
+  if (max_norm > 0) {
+    const auto factor = (max_norm / (norm + 1e-6)).clamp_max(1.0);
+    foreach_mul_(gradients, factor);
+    foreach_mul_(shared, factor);
+  }
   return norm;
 }
 

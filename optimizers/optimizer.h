@@ -55,8 +55,9 @@ class Optimizer {
 /// Scales `gradients` so that their norm, taken over all of them, is at most `max_norm` (0 = no limit), like
 /// torch.nn.utils.clip_grad_norm_. Returns the norm before scaling, a scalar on their device, without waiting
 /// for the device. With `sharded_over`, each process has some of the gradients, and the norm is taken over
-/// the gradients of all processes; collective.
+/// the gradients of all processes; collective. All of them have `shared`, which are scaled, too.
 torch::Tensor clip_grad_norm(const std::vector<torch::Tensor>& gradients, double max_norm,
-                             const ProcessGroup* sharded_over = nullptr);
+                             const ProcessGroup* sharded_over = nullptr,
+                             const std::vector<torch::Tensor>& shared = {});
 
 }  // namespace zoo

@@ -26,12 +26,19 @@ OptimizerType muon_type() {
   return type;
 }
 
+OptimizerType adafactor_type() {
+  auto type = rule(OptimizerKind::adafactor, "Little memory; lr is relative to the size of the weights.",
+                   make_adafactor);
+  type.scope = StepScope::parameter;
+  return type;
+}
+
 std::vector<OptimizerType> library_optimizers() {
   using enum OptimizerKind;
   return {rule(adamw, "Decoupled weight decay.", make_adamw),
           rule(adam, "Weight decay is added to the gradient (L2).", make_adam),
           rule(sgd, "Weight decay is added to the gradient (L2); with or without momentum.", make_sgd),
-          rule(adafactor, "Little memory; lr is relative to the size of the weights.", make_adafactor),
+          adafactor_type(),
           rule(lion, "Steps by the sign of the momentum; lr about a tenth of AdamW's.", make_lion),
           muon_type()};
 }

@@ -12,6 +12,11 @@
 
 namespace zoo {
 
+/// What the step of a number depends on, beside its own gradients.
+///   matrix     at most on the matrix that it is in, where several are stacked in a parameter
+///   parameter  on the whole parameter, such as its norm
+enum class StepScope { matrix, parameter };
+
 /// An optimiser. Programs add their own with optimizer_types().add(). A type may have keys of its own:
 ///     optimizer: {type: {type: momentum_sign, decay: 0.9}, lr: 1e-3}
 struct OptimizerType : TypeInfo {
@@ -20,6 +25,7 @@ struct OptimizerType : TypeInfo {
   /// The peak learning rate of AdamW beside a rule that is for the matrices of hidden layers alone, as Muon
   /// is. Default: the rule updates all parameters.
   std::function<double(const OptimizerConfig& config)> adamw_lr = nullptr;
+  StepScope scope = StepScope::matrix;
 };
 
 inline std::string_view what_lacks(const OptimizerType& type) {

@@ -189,6 +189,17 @@ ProcessGroup::Work ProcessGroup::broadcast(torch::Tensor tensor, int64_t root) c
                [&](auto& backend, auto& tensors) { return backend.broadcast(tensors, options); });
 }
 
+ProcessGroup::Work ProcessGroup::all_to_all(torch::Tensor to, const torch::Tensor& from,
+                                            const std::vector<int64_t>& received,
+                                            const std::vector<int64_t>& sent) const {
+  if (is_alone()) to.copy_(from);
+  return start(std::move(to), [&](auto& backend, auto& tensors) {
+    auto input = from;
+    auto in_rows = sent, out_rows = received;
+    return backend.alltoall_base(tensors.front(), input, out_rows, in_rows);
+  });
+}
+
 void ProcessGroup::send(torch::Tensor tensor, int64_t to) const {
   start(std::move(tensor), [&](auto& backend, auto& tensors) {
     return backend.send(tensors, static_cast<int>(to), /*tag=*/0);

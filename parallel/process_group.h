@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <torch/types.h>
 
@@ -83,6 +84,11 @@ class ProcessGroup {
   Work reduce(torch::Tensor tensor, int64_t root) const;
   /// tensor ← the tensor of process `root`.
   Work broadcast(torch::Tensor tensor, int64_t root) const;
+  /// Each process sends some rows of `from` to each process: the first sent[0] rows to process 0, and so on.
+  /// to (Σ received, …) ← the rows from process 0, of which there are received[0], then those from process 1,
+  /// and so on. The processes need not have equally many rows.
+  Work all_to_all(torch::Tensor to, const torch::Tensor& from, const std::vector<int64_t>& received,
+                  const std::vector<int64_t>& sent) const;
   /// One process sends to another, which calls recv(). Both block.
   void send(torch::Tensor tensor, int64_t to) const;
   void recv(torch::Tensor tensor, int64_t from) const;

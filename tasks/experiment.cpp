@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "io/config/key_path.h"
 #include "io/files.h"
+#include "optimizers/optimizer_types.h"
 #include "tasks/problem.h"
 #include "tasks/task_checks.h"
 #include "tasks/task_type.h"
@@ -38,6 +39,23 @@ void validate_best_by(const Experiment& c, const TaskType& type, const Complain&
   }
   complain("training.best_by", fmt::format("cannot be {} for {}, which has {} and last", metric, type.name,
                                            fmt::join(names, ", ")));
+}
+
+/// What cannot be where each process has some of the experts.
+void validate_divided_experts(const Experiment& c, const Complain& complain) {
+  const auto refuse = [&](std::string_view problem) {
+    complain("training.parallel.experts", fmt::format("cannot be divided {}", problem));
+  };
+  if (!c.model.experts) refuse("without experts: set model.experts, or leave it out");
+  if (c.training.batch_size.is_auto())
+    refuse("with training.batch_size: auto, which each process finds by itself: give a number");
+  if (c.training.lora) refuse("with training.lora, whose adapters are small: leave it out");
+  if (c.training.parallel.shard_optimizer)
+    refuse("with training.parallel.shard_optimizer: choose one of them");
+  if (const auto& type = c.training.optimizer.type; optimizer_types().at(type).scope == StepScope::parameter)
+    refuse(fmt::format("with training.optimizer {}, whose steps depend on all experts: choose another",
+                       type.type));
+  if (!c.training.observers.empty()) refuse("with training.observers, which see all weights: leave them out");
 }
 
 }  // namespace
@@ -79,6 +97,7 @@ void validate(const Experiment& c, const Complain& complain) {
     complain("data.tokenizer.special_tokens", "cannot be false: the task needs them");
   if (c.training.cuda_graphs == CudaGraphs::on && c.model.experts)
     complain("training.cuda_graphs", "cannot record experts, whose work depends on the tokens: leave it out");
+  if (c.training.parallel.experts == ExpertPlacement::divided) validate_divided_experts(c, complain);
   if (c.training.batch_tokens && type.rows != BatchRows::examples && !c.data.chat) {
     complain(
         "training.batch_tokens",

@@ -28,6 +28,9 @@ void describe(ConfigVisitor& v, LoraConfig& c) {
 }
 
 void describe(ConfigVisitor& v, ParallelConfig& c) {
+  v.field("experts", c.experts,
+          "divided: each process has its share of the experts of model.experts, and tokens travel to the "
+          "processes that have theirs (Lepikhin et al. 2020): less memory, the same steps.");
   v.field("shard_optimizer", c.shard_optimizer,
           "Each process keeps the optimizer's state for its part of the parameters only (ZeRO, stage 1): "
           "less memory, the same steps.");

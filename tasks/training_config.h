@@ -20,8 +20,17 @@ namespace zoo {
 
 void describe(ConfigVisitor& v, LoraConfig& c);
 
+/// Which process has which experts of model.experts.
+///   everywhere  every process has all of them
+///   divided     each of n processes has an n-th of them, and their gradients and optimiser's state
+enum class ExpertPlacement { everywhere, divided };
+constexpr auto config_names(ExpertPlacement) {
+  return std::to_array<std::string_view>({"everywhere", "divided"});
+}
+
 /// For several processes that train one model, see parallel/.
 struct ParallelConfig {
+  ExpertPlacement experts = ExpertPlacement::everywhere;
   bool shard_optimizer = false;  // ZeRO, stage 1
   int64_t bucket_mb = 25;        // size of a gradient bucket in MiB
   int64_t timeout_seconds = 300;

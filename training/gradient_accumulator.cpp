@@ -61,6 +61,7 @@ GradientAccumulator::GradientAccumulator(std::shared_ptr<Model> model,
   if (processes.is_alone()) return;
   if (model_->mixes_rows()) fail_to_split(*model_, "processes: train with one process");
   processes_ = &processes;
+  exchanges_ = std::ranges::any_of(experts_, &ExpertsImpl::is_divided);
   reducer_ = std::make_unique<GradientReducer>(processes, parameters_, reducer);
   for (size_t i = 0; i < parameters_.size(); ++i) {
     hooks_.push_back(parameters_[i].register_hook([this, i](const torch::Tensor& gradient) {
@@ -109,10 +110,7 @@ torch::Tensor GradientAccumulator::try_to_differentiate(const BatchSequence& bat
   int64_t n_targets = 0;
   for (size_t i = 0; i < batches.size(); ++i) n_targets += objective_->n_targets(batches[i]);
   const double weight = scale / static_cast<double>(std::max<int64_t>(n_targets, 1));
-  for (const auto& experts : experts_) {
-    experts->begin_step();
-    experts->weigh_losses(weight);
-  }
+  for (const auto& experts : experts_) experts->begin_step();
   torch::Tensor losses;  // one tensor for all: there may be a million
   int64_t first_row = 0;
   for (size_t i = 0; i < batches.size(); ++i) {
@@ -122,13 +120,15 @@ torch::Tensor GradientAccumulator::try_to_differentiate(const BatchSequence& bat
     batch.first_row = first_row;
     first_row += batch.n_rows();
     const auto all = micro_batches(batch);
-    for (const auto& rows : all) {
+    for (const auto& micro_batch : all) {
+      const auto& rows = micro_batch.rows;
       const size_t n = rows ? static_cast<size_t>(n_parts(*rows)) : 1;
-      if (reducer_ && is_last && &rows == &all.back()) {
+      if (reducer_ && is_last && &micro_batch == &all.back()) {
         reducer_->begin();
         collector_ = std::make_unique<GradientCollector>(parameters_, n, *reducer_);
       }
-      auto results = differentiate_parts(rows, n, weight, seed);
+      for (const auto& experts : experts_) experts->weigh_losses(weight * micro_batch.share);
+      auto results = differentiate_parts(rows, n, weight * micro_batch.share, seed);
       for (const auto& result : results) loss = loss.defined() ? loss + result.loss : result.loss;
       if (!collector_) accumulate(std::move(results));
     }
@@ -152,18 +152,32 @@ std::optional<Batch> GradientAccumulator::own_rows(const Batch& batch) const {
 
 /// The rows of this process in the order in which they go through the model: at least one micro-batch, which
 /// may be nullopt.
-std::vector<std::optional<Batch>> GradientAccumulator::micro_batches(const Batch& batch) const {
+std::vector<GradientAccumulator::MicroBatch> GradientAccumulator::micro_batches(const Batch& batch) const {
+  if (exchanges_) return equally_many(batch);
   auto rows = own_rows(batch);
   const int64_t n_rows = rows ? rows->n_rows() : 0, at_once = options_.micro_batch_size;
-  std::vector<std::optional<Batch>> result;
+  std::vector<MicroBatch> result;
   if (n_rows > at_once && at_once > 0 && model_->mixes_rows())
     fail_to_split(*model_, "micro-batches: let all its rows through the model at once");
   if (at_once == 0 || n_rows <= at_once) {
-    result.push_back(std::move(rows));
+    result.push_back({std::move(rows)});
   } else {
     for (auto& micro_batch : split_rows(*rows, (n_rows + at_once - 1) / at_once))
-      result.emplace_back(std::move(micro_batch));
+      result.push_back({std::move(micro_batch)});
   }
+  return result;
+}
+
+/// As many as the process with the most rows needs.
+std::vector<GradientAccumulator::MicroBatch> GradientAccumulator::equally_many(const Batch& batch) const {
+  const int64_t n_shares = std::min(processes_->size(), batch.n_rows()), at_once = options_.micro_batch_size;
+  const int64_t most_rows = (batch.n_rows() + n_shares - 1) / n_shares;
+  const int64_t n = at_once == 0 ? 1 : (most_rows + at_once - 1) / at_once;
+  std::vector<MicroBatch> result;
+  if (const auto rows = own_rows(batch)) {
+    for (auto& part : split_rows(*rows, std::min(n, rows->n_rows()))) result.push_back({std::move(part)});
+  }
+  while (std::ssize(result) < n) result.push_back({.rows = take_part(batch, 0, batch.n_rows()), .share = 0});
   return result;
 }
 
@@ -172,7 +186,7 @@ int64_t GradientAccumulator::most_parts() const {
 }
 
 int64_t GradientAccumulator::n_parts(const Batch& rows) const {
-  if (!model_->device().is_cpu() || model_->mixes_rows()) return 1;
+  if (!model_->device().is_cpu() || model_->mixes_rows() || exchanges_) return 1;
   // Limit for the gradients of all threads together: more memory is better spent on larger batches.
   constexpr int64_t most_bytes = int64_t{1} << 30;
   const int64_t n_threads = most_parts();

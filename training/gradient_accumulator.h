@@ -44,7 +44,9 @@ struct GradientOptions {
 /// for a model that mixes rows: all rows of a batch go through it together.
 ///
 /// If several processes train together, each takes its share of the rows of every batch. The gradients are
-/// summed over the processes once per step, during the backward pass of the last batch.
+/// summed over the processes once per step, during the backward pass of the last batch. If they have divided
+/// the experts (training/divided_experts.h), all take equally many micro-batches through the model at the
+/// same time, with all threads in each; a process without rows of its own takes one that does not count.
 class GradientAccumulator {
  public:
   GradientAccumulator(std::shared_ptr<Model> model, std::shared_ptr<const Objective> objective,
@@ -80,8 +82,13 @@ class GradientAccumulator {
  private:
   torch::Tensor try_to_differentiate(const BatchSequence& batches, double scale, uint64_t seed);
   void take_fewer_rows(const BatchSequence& batches);
+  struct MicroBatch {
+    std::optional<Batch> rows;
+    double share = 1;  // of the weight of its targets; 0: the rows count for nothing
+  };
   std::optional<Batch> own_rows(const Batch& batch) const;
-  std::vector<std::optional<Batch>> micro_batches(const Batch& batch) const;
+  std::vector<MicroBatch> micro_batches(const Batch& batch) const;
+  std::vector<MicroBatch> equally_many(const Batch& batch) const;
   int64_t most_parts() const;
   int64_t n_parts(const Batch& rows) const;
   std::vector<LossAndGradients> differentiate_parts(const std::optional<Batch>& rows, size_t n, double weight,
@@ -94,6 +101,7 @@ class GradientAccumulator {
   GradientOptions options_;
   std::vector<torch::Tensor> parameters_;
   std::vector<std::shared_ptr<ExpertsImpl>> experts_;  // whose losses of balance have the weight of targets
+  bool exchanges_ = false;                             // tokens with other processes that have other experts
   int64_t parameter_bytes_ = 0;
   const ProcessGroup* processes_ = nullptr;  // null = a process alone
   std::unique_ptr<GradientReducer> reducer_;

@@ -1,5 +1,6 @@
 #include "training/gradient_reducer.h"
 
+#include <algorithm>
 #include <map>
 
 #include <torch/types.h>
@@ -8,7 +9,10 @@ namespace zoo {
 
 GradientReducer::GradientReducer(const ProcessGroup& processes, std::vector<torch::Tensor> parameters,
                                  const ReducerOptions& options)
-    : processes_(processes), parameters_(std::move(parameters)), places_(parameters_.size()) {
+    : processes_(processes),
+      parameters_(std::move(parameters)),
+      places_(parameters_.size()),
+      waits_for_end_(std::ranges::count(options.owners, ReducerOptions::kOwn) > 0) {
   fill_buckets(options);
   for (size_t b = 0; b < buckets_.size(); ++b) allocate(b);
 }
@@ -24,7 +28,7 @@ void GradientReducer::fill_buckets(const ReducerOptions& options) {
     bytes.erase(owner);
   };
   for (size_t i = parameters_.size(); i-- > 0;) {
-    const int64_t owner = options.owners.empty() ? -1 : options.owners[i];
+    const int64_t owner = options.owners.empty() ? ReducerOptions::kEvery : options.owners[i];
     auto& bucket = open[owner];
     // NOLINTNEXTLINE(modernize-make-unique): an atomic cannot be moved into its place
     if (!bucket) bucket.reset(new Bucket{.owner = owner, .members = {}, .values = {}});
@@ -70,7 +74,7 @@ void GradientReducer::mark_ready(size_t i, const torch::Tensor& gradient) {
   }
   place.presence.fill_(gradient.defined() ? 1 : 0);
   if (!gradient.defined()) buckets_[place.bucket]->lacks_some = true;
-  if (--buckets_[place.bucket]->n_missing == 0) start_complete_buckets();
+  if (--buckets_[place.bucket]->n_missing == 0 && !waits_for_end_) start_complete_buckets();
 }
 
 /// A complete bucket waits for those before it: the order must be the same in all processes.
@@ -78,12 +82,14 @@ void GradientReducer::start_complete_buckets() {
   const std::lock_guard lock(starting_);
   while (n_started_ < buckets_.size() && buckets_[n_started_]->n_missing == 0) {
     auto& bucket = *buckets_[n_started_++];
-    bucket.work = bucket.owner < 0 ? processes_.all_reduce(bucket.values)
-                                   : processes_.reduce(bucket.values, bucket.owner);
+    if (bucket.owner == ReducerOptions::kOwn) continue;
+    bucket.work = bucket.owner == ReducerOptions::kEvery ? processes_.all_reduce(bucket.values)
+                                                         : processes_.reduce(bucket.values, bucket.owner);
   }
 }
 
 void GradientReducer::finish() {
+  if (waits_for_end_) start_complete_buckets();
   for (auto& bucket : buckets_) {
     bucket->work.wait();
     bucket->work = {};

@@ -19,8 +19,14 @@ struct ReducerOptions {
   int64_t bucket_bytes = int64_t{25} << 20;
   /// The first bucket is smaller, so that communication starts early.
   int64_t first_bucket_bytes = int64_t{1} << 20;
-  /// For each parameter the only process that gets its gradient; empty = every process gets all gradients.
+  /// For each parameter the only process that gets its gradient, or one of the constants below; empty = every
+  /// process gets all gradients.
   std::vector<int64_t> owners = {};
+  static constexpr int64_t kEvery = -1;  // every process gets the sum
+  /// Each process has a parameter of its own there, whose gradient is complete: nothing is summed. Backward
+  /// passes then exchange tokens (layers/expert_exchange.h), and the sums begin after them, so that all
+  /// processes do both in the same order.
+  static constexpr int64_t kOwn = -2;
 };
 
 /// Packs gradients into buckets, in the order in which a backward pass makes them, and sums each bucket over
@@ -48,7 +54,7 @@ class GradientReducer {
 
  private:
   struct Bucket {
-    int64_t owner;                // -1 = all processes
+    int64_t owner;                // as in ReducerOptions
     std::vector<size_t> members;  // parameters
     /// (elements of all members + number of members): the gradients, then for each member the number of
     /// processes in which it has a gradient.
@@ -70,6 +76,7 @@ class GradientReducer {
   std::vector<torch::Tensor> parameters_;
   std::vector<Place> places_;                     // one per parameter
   std::vector<std::unique_ptr<Bucket>> buckets_;  // in the order in which all processes reduce them
+  bool waits_for_end_ = false;                    // of the backward pass
   std::mutex starting_;
   size_t n_started_ = 0;
 };

@@ -51,6 +51,8 @@ Learner::Learner(const Experiment& experiment, std::shared_ptr<Model> model,
         "training.residual: bf16 needs training.precision: bf16, but products are in {} here: leave it out",
         name_of(precision_)));
   set_float_products(config_.matmul);
+  if (config_.parallel.experts == ExpertPlacement::divided && !processes.is_alone())
+    divided_ = std::make_unique<DividedExperts>(*model_, processes);
   model_->to(device);
   model_->train();
   model_->checkpoint_activations(config_.activation_checkpointing);
@@ -73,14 +75,19 @@ Learner::Learner(const Experiment& experiment, std::shared_ptr<Model> model,
     shards_.emplace(processes, parameters);
     parameters = shards_->own();
   }
+  std::vector<int64_t> owners;
+  if (shards_) owners = shards_->owners();
+  if (divided_) {
+    for (const auto& parameter : parameters)
+      owners.push_back(divided_->has(parameter.name) ? ReducerOptions::kOwn : ReducerOptions::kEvery);
+  }
   gradients_ = std::make_unique<GradientAccumulator>(
       model_, std::move(objective),
       GradientOptions{
           .precision = precision_,
           .out_of_memory = config_.batch_size.is_auto() ? OutOfMemory::take_fewer_rows : OutOfMemory::fail},
       processes,
-      ReducerOptions{.bucket_bytes = config_.parallel.bucket_mb << 20,
-                     .owners = shards_ ? shards_->owners() : std::vector<int64_t>()});
+      ReducerOptions{.bucket_bytes = config_.parallel.bucket_mb << 20, .owners = std::move(owners)});
   optimizer_ = std::make_unique<Optimizer>(config_.optimizer, parameters);
   prepare_graph(experiment, parameters);
   if (config_.ema_decay) average_ = std::make_unique<MovingAverage>(*model_, *config_.ema_decay);
@@ -143,7 +150,10 @@ torch::Tensor Learner::losses_and_norm(const BatchSequence& batches, double scal
   const auto gradients = optimizer_->gradients();
   if (scale != 1.0)
     foreach_mul_(gradients, torch::scalar_tensor(1 / scale, torch::dtype(torch::kFloat).device(device_)));
-  const auto norm = clip_grad_norm(gradients, config_.clip_grad_norm, shards_ ? &processes_ : nullptr);
+  const auto sorted =
+      divided_ ? divided_->sorted(gradients) : DividedExperts::Gradients{.own = gradients, .shared = {}};
+  const auto norm = clip_grad_norm(sorted.own, config_.clip_grad_norm,
+                                   shards_ || divided_ ? &processes_ : nullptr, sorted.shared);
   return torch::cat({losses, norm.view(1)});
 }
 
@@ -164,20 +174,38 @@ std::unique_ptr<SubstituteWeights> Learner::use_average() {
   return average_ ? std::make_unique<SubstituteWeights>(*model_, average_->weights()) : nullptr;
 }
 
+std::unique_ptr<DividedExperts::Whole> Learner::whole_model() const {
+  return divided_ ? divided_->gathered() : nullptr;
+}
+
 void Learner::share_weights() {
-  for (const auto& [name, tensor] : named_tensors(*model_)) processes_.broadcast(tensor, /*root=*/0).wait();
-  if (!average_) return;
-  for (const auto& [name, tensor] : average_->state()) processes_.broadcast(tensor, /*root=*/0).wait();
+  const auto share = [&](const TensorMap& tensors) {
+    for (const auto& [name, tensor] : tensors) {
+      if (!divided_ || !divided_->has(name)) processes_.broadcast(tensor, /*root=*/0).wait();
+    }
+  };
+  share(named_tensors(*model_));
+  if (average_) share(average_->state());
 }
 
 TrainedParts Learner::gather() {
-  return {*model_, shards_ ? shards_->gather_state(config_.optimizer, *optimizer_) : optimizer_->state(),
-          average_.get()};
+  const auto all = [&](TensorMap own) { return divided_ ? divided_->gather(own) : own; };
+  return {*model_, shards_ ? shards_->gather_state(config_.optimizer, *optimizer_) : all(optimizer_->state()),
+          average_ ? std::optional(all(average_->state())) : std::nullopt};
 }
 
 TrainingState Learner::load(const std::filesystem::path& checkpoint, const std::string& base) {
-  return load_checkpoint(checkpoint, {*model_, optimizer_->state(), average_.get(), base},
-                         shards_ ? Wanted::some_tensors : Wanted::all_tensors);
+  const auto whole = divided_ ? divided_->blank() : nullptr;
+  const auto optimizer = optimizer_->state(), average = average_ ? average_->state() : TensorMap();
+  const auto room = [&](const TensorMap& own) { return divided_ ? divided_->room_for(own) : own; };
+  const TrainedParts parts = {*model_, room(optimizer),
+                              average_ ? std::optional(room(average)) : std::nullopt, base};
+  auto state = load_checkpoint(checkpoint, parts, shards_ ? Wanted::some_tensors : Wanted::all_tensors);
+  if (divided_) {
+    divided_->take_rows(parts.optimizer, optimizer);
+    if (average_) divided_->take_rows(*parts.average, average);
+  }
+  return state;
 }
 
 }  // namespace zoo

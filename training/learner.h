@@ -21,6 +21,7 @@
 #include "parallel/process_group.h"
 #include "tasks/experiment.h"
 #include "tasks/task.h"
+#include "training/divided_experts.h"
 #include "training/gradient_accumulator.h"
 #include "training/late_numbers.h"
 #include "training/micro_batch_size.h"
@@ -70,10 +71,14 @@ class Learner {
   /// While the result lives, the model has the averaged weights. Null if there is no average.
   std::unique_ptr<SubstituteWeights> use_average();
 
-  /// Gives all processes the weights of the first one. Collective.
+  /// While the result lives, the model has all experts, also if the processes have divided them; null if they
+  /// have not. Then it can be evaluated and saved. Collective.
+  std::unique_ptr<DividedExperts::Whole> whole_model() const;
+
+  /// Gives all processes the weights of the first one, except experts that they have divided. Collective.
   void share_weights();
   /// Everything that a checkpoint holds, complete in the first process only: the others get it without the
-  /// optimiser's state. Collective.
+  /// state of the optimiser and of the average. The model is as it is: see whole_model(). Collective.
   TrainedParts gather();
   /// Restores this process's part of a checkpoint. `base`: as in TrainedParts. Throws CheckpointError.
   TrainingState load(const std::filesystem::path& checkpoint, const std::string& base = {});
@@ -91,6 +96,7 @@ class Learner {
   std::shared_ptr<Model> model_;
   std::unique_ptr<RoundedWeights> rounded_;  // of the model, in 16 bits on a GPU; null = there are none
   std::vector<std::shared_ptr<ExpertsImpl>> experts_;  // of the model
+  std::unique_ptr<DividedExperts> divided_;            // null = each process has all experts
   std::optional<Shards> shards_;
   std::unique_ptr<GradientAccumulator> gradients_;
   std::unique_ptr<Optimizer> optimizer_;

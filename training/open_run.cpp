@@ -91,7 +91,10 @@ void build_learner(TrainingRun& run) {
                           : initialized_model(experiment, task);
   if (!checkpoint) start_at_mean(task, *model);
   if (has_adapters && checkpoint) run.base = load_base(run.dir, *model, BaseCheck::hash);
-  if (experiment.init_from && run.directory && !checkpoint) take_initial_weights(run, *model);
+  // The others get the first process's weights, except experts that it does not keep.
+  const bool divides = run.config().parallel.experts == ExpertPlacement::divided;
+  if (experiment.init_from && (run.directory ? !checkpoint : divides && !newest_checkpoint(run.dir)))
+    take_initial_weights(run, *model);
   task.batches(Split::valid);
   run.learner = std::make_unique<Learner>(experiment, std::move(model), task.objective(), run.processes,
                                           run.options.device);

@@ -12,6 +12,7 @@ namespace zoo {
 void save(TrainingRun& run) {
   run.state.seconds = run.seconds();
   run.state.peak_resident_bytes = std::max(run.state.peak_resident_bytes, peak_resident_bytes());
+  const auto whole = run.learner->whole_model();
   auto parts = run.learner->gather();
   parts.base = run.base;
   // If a checkpoint cannot be written, all processes end.

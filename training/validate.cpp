@@ -54,6 +54,7 @@ bool keep_if_best(TrainingRun& run, const Metrics& metrics) {
 }  // namespace
 
 void evaluate_at_start(TrainingRun& run) {
+  const auto whole = run.learner->whole_model();
   Metrics row = prefixed("valid_", metrics_of_validation(run));
   row.emplace("flops", 0);
   run.record(row);
@@ -61,6 +62,7 @@ void evaluate_at_start(TrainingRun& run) {
 
 void evaluate(TrainingRun& run) {
   const auto averaged = run.learner->use_average();
+  const auto whole = run.learner->whole_model();
   const Metrics metrics = metrics_of_validation(run);
   if (const double loss = metrics.at("loss"); !std::isfinite(loss))
     fail(run, fmt::format("step {}: the validation loss is {}", run.state.step, loss));
@@ -97,6 +99,7 @@ void try_mean_of_weights(TrainingRun& run) {
   }
   if (files.empty()) return run.report("training.average_last: there is no checkpoint before the last step");
 
+  const auto whole = run.learner->whole_model();
   const SubstituteWeights mean(run.learner->model(), mean_weights(run.learner->model(), files));
   const Metrics metrics = metrics_of_validation(run);
   run.record(prefixed("mean_valid_", metrics));

@@ -66,13 +66,24 @@ torch::Tensor LinearImpl::forward_groups(const torch::Tensor& x, const std::vect
   std::vector<torch::Tensor> outputs;
   int64_t first = 0;
   for (size_t i = 0; i < counts.size(); ++i) {
-    if (counts[i] == 0) continue;
+    const bool stands_in_graph = i == 0 && x.size(0) == 0 && (recorded || x.requires_grad());
+    if (counts[i] == 0 && !stands_in_graph) continue;
     const auto rows = x.narrow(0, first, counts[i]);
     first += counts[i];
     outputs.push_back(recorded ? zoo::linear(rows, weights[i], biases.empty() ? torch::Tensor() : biases[i])
                                : forward_some(rows, {.first = i, .count = 1}));
   }
   return outputs.empty() ? x.new_empty({0, width}) : torch::cat(outputs);
+}
+
+void LinearImpl::replace_parts(std::vector<LinearPart> parts, const torch::Tensor& weight,
+                               const torch::Tensor& bias_rows) {
+  TORCH_CHECK(adapters_.empty(), "the parts of a map with adapters cannot be replaced");
+  options.parts(std::move(parts));
+  auto matrix_rows = matrix().parameter();
+  matrix_rows.set_data(weight);
+  torch::autograd::impl::bump_version(matrix_rows);  // copies in 16 bits are of other rows
+  if (bias.defined()) bias.set_data(bias_rows);
 }
 
 const LinearImpl::Adapter* LinearImpl::adapter_of(size_t part) const {

@@ -61,8 +61,13 @@ class LinearImpl : public Cloneable<LinearImpl, MatrixModule> {
   std::vector<torch::Tensor> forward_parts(const torch::Tensor& x) const;
   /// Each part reads rows of its own. x (N, I): the first counts[0] rows are those of the first part, and so
   /// on; all parts have O' outputs. Returns (N, O'). The matrices of parts without rows are not read, unless
-  /// gradients are recorded.
+  /// gradients are recorded: then all of them have gradients, also if there are no rows at all.
   torch::Tensor forward_groups(const torch::Tensor& x, const std::vector<int64_t>& counts) const;
+
+  /// Has the maps `parts` from now on, whose rows `weight` and `bias` hold (undefined without biases). The
+  /// parameters remain the same objects, so what else refers to them sees their new rows. Without adapters.
+  void replace_parts(std::vector<LinearPart> parts, const torch::Tensor& weight,
+                     const torch::Tensor& bias_rows);
 
   /// Gives a part, which has none yet, an adapter: the parameters lora_a (r, I), drawn as in torch.nn.Linear,
   /// and lora_b (O, r), zeros. With several parts their names end in "_NAME" of the part.

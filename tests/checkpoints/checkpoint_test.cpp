@@ -16,6 +16,7 @@
 #include "checkpoints/initial_weights.h"
 #include "checkpoints/run.h"
 #include "checkpoints/stored_model.h"
+#include "checkpoints/weight_average.h"
 #include "io/progress.h"
 #include "io/safetensors.h"
 #include "tests/support/key_change.h"
@@ -43,7 +44,7 @@ struct Parts {
     for (auto& parameter : model->parameters()) parameter.detach().mul_(1.5);
     average.update();
   }
-  TrainedParts trained() { return {.model = *model, .optimizer = optimizer, .average = &average}; }
+  TrainedParts trained() { return {.model = *model, .optimizer = optimizer, .average = average.state()}; }
   std::vector<TensorMap> tensors() const { return {named_tensors(*model), optimizer, average.state()}; }
 
   std::shared_ptr<Model> model;

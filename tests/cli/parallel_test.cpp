@@ -70,6 +70,12 @@ data: {train: tagged.tsv, valid: tagged.tsv, sequence_length: 32}
 model: {architecture: encoder}
 training: {batch_size: 5, best_by: accuracy}
 )");
+    // Tokens between two experts go to the one or the other as gradients round: steps are small.
+    dir_.write("experts.yaml", R"(
+extends: lm.yaml
+model: {experts: {count: 4, d_ff: 16, choice_bias: true, bias_rate: 0.001, balance_over: step}}
+training: {steps: 40, optimizer: {lr: 0.0002}, ema_decay: 0.9, average_last: 2, parallel: {experts: divided}}
+)");
     write_image_classes(dir_, "");
     dir_.write("images.yaml", R"(
 extends: lm.yaml
@@ -116,8 +122,8 @@ training: {best_by: wer}
     std::istringstream lines(read_file(path(run) / "metrics.jsonl"));
     for (std::string line; std::getline(lines, line);) {
       const auto row = json::parse(line);
-      result.push_back(row.contains("train_loss") ? row["train_loss"] : row["valid_loss"]);
-      for (const char* metric : {"valid_accuracy", "valid_bleu", "valid_map", "valid_wer"}) {
+      for (const char* metric : {"train_loss", "valid_loss", "mean_valid_loss", "valid_accuracy",
+                                 "valid_bleu", "valid_map", "valid_wer"}) {
         if (row.contains(metric)) result.push_back(row[metric]);
       }
     }
@@ -128,6 +134,22 @@ training: {best_by: wer}
     ASSERT_EQ(a.size(), b.size());
     for (size_t i = 0; i < a.size(); ++i)
       EXPECT_NEAR(a[i], b[i], 1e-4) << run << ", " << other << ", row " << i;
+  }
+
+  /// Compares only losses of steps: if a run was trained in parts, the end of each adds an evaluation.
+  void expect_same_steps(std::string_view run, std::string_view other) const {
+    const auto steps = [&](std::string_view name) {
+      std::vector<double> result;
+      std::istringstream lines(read_file(path(name) / "metrics.jsonl"));
+      for (std::string line; std::getline(lines, line);) {
+        const auto row = json::parse(line);
+        if (row.contains("train_loss")) result.push_back(row["train_loss"]);
+      }
+      return result;
+    };
+    const auto a = steps(run), b = steps(other);
+    ASSERT_EQ(a.size(), b.size());
+    for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-4) << "step " << i + 1;
   }
 
   /// Waits until a run has a checkpoint at `step` or later.
@@ -208,6 +230,31 @@ TEST_F(Parallel, BalancesExpertsAsOneProcessDoes) {
   }
 }
 
+TEST_F(Parallel, DividesExpertsAndTrainsWhatOneProcessTrains) {
+  train("experts.yaml --out one");
+  for (const int n : {2, 4}) {
+    SCOPED_TRACE(n);
+    const auto run = fmt::format("divided{}", n);
+    train(fmt::format("experts.yaml --out {} --nproc {}", run, n));
+    expect_same_losses("one", run);
+    for (const std::string file : {"model", "optimizer", "average"}) {
+      const auto name = "checkpoints/last/" + file + ".safetensors";
+      const SafetensorsFile expected(path("one") / name), found(path(run) / name);
+      ASSERT_EQ(found.names(), expected.names());
+      for (const auto& tensor : expected.names()) {
+        ASSERT_EQ(found.shape(tensor), expected.shape(tensor)) << tensor;
+        auto a = torch::empty(expected.shape(tensor), expected.dtype(tensor)), b = torch::empty_like(a);
+        expected.read_into(a, tensor);
+        found.read_into(b, tensor);
+        EXPECT_LT((a - b).abs().max().item<double>(), 1e-3) << tensor;
+      }
+    }
+    const auto evaluated = [&](const std::string& which) { return zoo("evaluate " + which).out; };
+    const auto loss = [](const std::string& text) { return text.substr(text.find("loss"), 10); };
+    EXPECT_EQ(loss(evaluated(run)), loss(evaluated("one")));
+  }
+}
+
 TEST_F(Parallel, GoesOnWithOtherProcesses) {
   const std::string shards = "--set training.parallel.shard_optimizer=true ";
   train("lm.yaml --out whole");
@@ -216,21 +263,41 @@ TEST_F(Parallel, GoesOnWithOtherProcesses) {
   train("lm.yaml --out run --nproc 3 --resume --set training.steps=30 " + shards);
   train("lm.yaml --out run --nproc 2 --resume --set training.steps=40");
   train("lm.yaml --out run --resume");
-  // Compares only losses of steps, because the end of each part, at steps 20, 30 and 40, adds an evaluation.
-  std::vector<double> steps;
-  std::istringstream lines(read_file(path("run") / "metrics.jsonl"));
-  for (std::string line; std::getline(lines, line);) {
-    const auto row = json::parse(line);
-    if (row.contains("train_loss")) steps.push_back(row["train_loss"]);
+  expect_same_steps("whole", "run");
+}
+
+TEST_F(Parallel, ExpertsGoOnDividedAmongOtherProcesses) {
+  train("experts.yaml --out whole");
+  train("experts.yaml --out run --nproc 2 --set training.steps=20");
+  train("experts.yaml --out run --nproc 4 --resume --set training.steps=25");
+  train("experts.yaml --out run --resume --set training.steps=30");
+  train("experts.yaml --out run --nproc 2 --resume");
+  expect_same_steps("whole", "run");
+}
+
+TEST_F(Parallel, DividedExpertsGoOnToTheLastBitWhenOneWasKilled) {
+  const std::string command = "train experts.yaml --nproc 2 --set training.steps=200";
+  ASSERT_EQ(zoo(command + " --out whole").code, 0);
+  ZooProcess training(dir_, command + " --out run");
+  wait_for_checkpoint("run", 30);
+  const pid_t victim = process_of(1, "run");
+  ASSERT_GT(victim, 0);
+  ::kill(victim, SIGKILL);
+  EXPECT_EQ(training.finish().code, 1);
+  ASSERT_EQ(zoo(command + " --resume --out run").code, 0);
+  EXPECT_THAT(lasting_differences(path("whole"), path("run")), IsEmpty());
+}
+
+// Each process has experts that no other could give it.
+TEST_F(Parallel, DividedExpertsBeginWithTheWeightsOfAnotherRun) {
+  train("experts.yaml --out first --set training.steps=20");
+  for (const auto& [run, processes] : {std::pair("one", ""), std::pair("two", " --nproc 2")}) {
+    train(
+        fmt::format("experts.yaml --out {} --set init_from=first --set training.seed=7 "
+                    "--set training.steps=20{}",
+                    run, processes));
   }
-  std::vector<double> expected;
-  std::istringstream whole(read_file(path("whole") / "metrics.jsonl"));
-  for (std::string line; std::getline(whole, line);) {
-    const auto row = json::parse(line);
-    if (row.contains("train_loss")) expected.push_back(row["train_loss"]);
-  }
-  ASSERT_EQ(steps.size(), expected.size());
-  for (size_t i = 0; i < steps.size(); ++i) EXPECT_NEAR(steps[i], expected[i], 1e-4) << "step " << i + 1;
+  expect_same_losses("one", "two");
 }
 
 TEST_F(Parallel, ARankThatIsKilledEndsAllAndTheRunGoesOn) {
@@ -341,6 +408,18 @@ TEST_F(Parallel, WhatIsWrongIsSaidOnce) {
   expect_one_line("lm.yaml --nproc 3 --set data.train=missing.txt", 2, "missing.txt");
   expect_one_line("lm.yaml --nproc 0", 2, "--nproc");
   expect_one_line("lm.yaml --nproc 2 --device cuda:0", 2, "--device cuda");
+  const std::string divided = "training.parallel.experts cannot be divided ";
+  expect_one_line("lm.yaml --set training.parallel.experts=divided", 2, divided + "without experts");
+  expect_one_line("experts.yaml --set training.optimizer.type=adafactor", 2,
+                  divided + "with training.optimizer adafactor");
+  expect_one_line(
+      "experts.yaml --set training.batch_size=auto --set training.effective_batch_size=8 "
+      "--set training.gradient_accumulation=1",
+      2, divided + "with training.batch_size: auto");
+  expect_one_line("experts.yaml --set training.lora.rank=2", 2, divided + "with training.lora");
+  expect_one_line("experts.yaml --set training.parallel.shard_optimizer=true", 2,
+                  divided + "with training.parallel.shard_optimizer");
+  expect_one_line("experts.yaml --nproc 3 --out uneven", 2, "4 experts cannot be divided among 3 processes");
   train("lm.yaml --out run --set training.steps=2");
   expect_one_line("lm.yaml --nproc 2 --out run", 2, "run: this run exists");
   // If training cannot go on, the first process says so.

@@ -1,12 +1,8 @@
 // Processes that train together, forked by the test.
 
-#include <arpa/inet.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
-#include <csignal>
 #include <filesystem>
 #include <functional>
 #include <thread>
@@ -26,6 +22,7 @@
 #include "tasks/token_cross_entropy.h"
 #include "tests/support/environment.h"
 #include "tests/support/errors.h"
+#include "tests/support/in_processes.h"
 #include "tests/support/small_models.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/training.h"
@@ -37,55 +34,6 @@ namespace {
 
 using namespace std::chrono_literals;
 using ::testing::HasSubstr;
-
-/// A port of this machine that no other program gets while this lives.
-class Port {
- public:
-  /// Whether a program can listen on it that allows addresses to be used again, as c10d does.
-  enum class Use { free, taken };
-
-  explicit Port(Use use) : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
-    const int yes = 1;
-    if (use == Use::free) {
-      EXPECT_EQ(::setsockopt(socket_, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes), 0);
-    }
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_ANY);
-    socklen_t size = sizeof address;
-    EXPECT_EQ(::bind(socket_, reinterpret_cast<const sockaddr*>(&address), size), 0);
-    if (use == Use::taken) {
-      EXPECT_EQ(::listen(socket_, 1), 0);
-    }
-    ::getsockname(socket_, reinterpret_cast<sockaddr*>(&address), &size);
-    number_ = ntohs(address.sin_port);
-  }
-  ~Port() { ::close(socket_); }
-  Port(const Port&) = delete;
-  Port& operator=(const Port&) = delete;
-
-  uint16_t number() const { return number_; }
-
- private:
-  int socket_;
-  uint16_t number_ = 0;
-};
-
-/// Runs `body` in `n` processes; a process fails if an expectation in it fails.
-void in_processes(int64_t n, const std::function<void(const ProcessGroup&)>& body,
-                  std::chrono::milliseconds timeout = 240s) {
-  const Port port(Port::Use::free);
-  std::vector<std::unique_ptr<Child>> children;
-  for (int64_t rank = 0; rank < n; ++rank) {
-    children.push_back(std::make_unique<Child>([&] {
-      const ProcessGroup processes({.rank = rank, .size = n, .port = port.number()}, torch::kCPU, timeout);
-      body(processes);
-      return ::testing::Test::HasFailure() ? 1 : 0;
-    }));
-  }
-  for (int64_t rank = 0; rank < n; ++rank)
-    EXPECT_EQ(children[static_cast<size_t>(rank)]->wait(), 0) << "rank " << rank;
-}
 
 std::shared_ptr<Model> model_of(const ModelConfig& config) {
   torch::manual_seed(5);
@@ -130,6 +78,33 @@ TEST(ProcessGroups, SumsAndSends) {
       EXPECT_TRUE(torch::equal(letter, torch::full({2}, 2.0)));
     }
     EXPECT_EQ(processes.bytes_exchanged(), (4 + 4 + 2 + (processes.rank() == 1 ? 0 : 2)) * 4);
+  });
+}
+
+TEST(ProcessGroups, EachSendsRowsToEach) {
+  in_processes(3, [](const ProcessGroup& processes) {
+    // Process r sends r + p rows to process p, but none to itself: each with both ranks in it.
+    const auto rows = [&](int64_t from, int64_t to) { return from == to ? 0 : from + to; };
+    for (const auto type : {torch::kFloat, torch::kBFloat16, torch::kLong}) {
+      std::vector<int64_t> sent, received;
+      std::vector<torch::Tensor> out, expected;
+      for (int64_t p = 0; p < 3; ++p) {
+        sent.push_back(rows(processes.rank(), p));
+        received.push_back(rows(p, processes.rank()));
+        out.push_back(torch::full({sent.back(), 2}, 10 * processes.rank() + p, type));
+        expected.push_back(torch::full({received.back(), 2}, 10 * p + processes.rank(), type));
+      }
+      const auto wanted = torch::cat(expected), found = torch::empty_like(wanted);
+      processes.all_to_all(found, torch::cat(out), received, sent).wait();
+      EXPECT_TRUE(torch::equal(found, wanted));
+      // One has nothing to send, and another gets nothing.
+      const auto one = torch::full({processes.rank() == 2 ? 1 : 0, 2}, 5, type),
+                 got = torch::empty({processes.rank() == 0 ? 1 : 0, 2}, one.options());
+      processes
+          .all_to_all(got, one, {0, 0, processes.rank() == 0 ? 1 : 0}, {processes.rank() == 2 ? 1 : 0, 0, 0})
+          .wait();
+      EXPECT_EQ(got.sum().item<int64_t>(), processes.rank() == 0 ? 10 : 0);
+    }
   });
 }
 

@@ -9,6 +9,7 @@
 #include "checkpoints/checkpoint.h"
 #include "checkpoints/initial_weights.h"
 #include "checkpoints/run.h"
+#include "checkpoints/weight_average.h"
 #include "io/safetensors.h"
 #include "tests/support/training.h"
 #include "training/gradient_accumulator.h"
