@@ -2,10 +2,10 @@
 
 #include <memory>
 
+#include "base/device_graph.h"
 #include "base/error.h"
 #include "tests/support/errors.h"
 #include "tests/training/on_a_gpu.h"
-#include "training/device_graph.h"
 
 namespace zoo::testing {
 namespace {
