@@ -115,6 +115,15 @@ std::unique_ptr<LayerState> KeyValueState::copy() const {
   return result;
 }
 
+ColumnStorage* KeyValueState::slots() { return dynamic_cast<ColumnStorage*>(storage_.get()); }
+
+std::unique_ptr<LayerState> KeyValueState::row(int64_t row, int64_t n) {
+  auto result = std::make_unique<KeyValueState>(1);
+  result->format_ = format_;
+  result->storage_ = slots()->row(row, n);
+  return result;
+}
+
 int64_t KeyValueState::bytes() const { return storage_ ? storage_->bytes() : 0; }
 
 int64_t KeyValueState::n_columns() const { return storage_ ? storage_->n_columns() : 0; }
