@@ -235,8 +235,8 @@ torch::Tensor embed(Model& model, const Tokenizer& tokenizer, const TokensToEmbe
   const auto embed_batch = [&](std::span<const int64_t> examples) {
     Batch batch;
     batch.input = padded(rows_at(tokens.rows, examples), pad);
-    const auto vectors =
-        pooled_states(model, model.on_device(batch), options.pooling, tokens.n_prompt).to(torch::kCPU);
+    const auto vectors = pooled_states(model, model.on_device(batch), options.pooling, tokens.n_prompt)
+                             .to(torch::kCPU, torch::kFloat);
     if (result.numel() == 0) result = torch::empty({std::ssize(tokens.rows), vectors.size(1)});
     result.index_copy_(0, int64_tensor(examples), vectors);
   };

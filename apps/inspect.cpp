@@ -18,6 +18,7 @@
 #include "apps/console/options.h"
 #include "apps/console/run_arguments.h"
 #include "apps/console/terminal_width.h"
+#include "base/device.h"
 #include "checkpoints/initial_weights.h"
 #include "checkpoints/run.h"
 #include "checkpoints/stored_model.h"
@@ -208,7 +209,8 @@ void print_table(const Experiment& experiment, const ModelCost& cost, const Mode
                            answer_of(problem, purpose.n_classes), name_of(problem));
 }
 
-// {"name", "architecture", "sequence_length", "embedding": how texts become vectors, "parameters",
+// {"name", "architecture", "sequence_length", "embedding": how texts become vectors, "weights": how
+// `zoo generate --weights auto` stores them on this machine, "parameters",
 // "active_parameters": those that work for a token, "flops_per_token",
 //  "memory": {"weight_bytes", "training_bytes", "activation_bytes_per_token", "cache_bytes_per_token",
 //             "state_bytes": of a sequence in generation, whatever its length},
@@ -216,7 +218,7 @@ void print_table(const Experiment& experiment, const ModelCost& cost, const Mode
 //  model does not classify,
 //  "layers": [{"name", "kind", "shape", "parameters", "flops_per_token", "activation_bytes_per_token"}]}
 void print_json(const Experiment& experiment, const ModelCost& cost, const ModelPurpose& purpose,
-                int64_t length) {
+                int64_t length, WeightFormat weights) {
   nlohmann::ordered_json head = nullptr;
   if (classifies(purpose)) {
     const auto problem = problem_of(experiment);
@@ -237,6 +239,7 @@ void print_json(const Experiment& experiment, const ModelCost& cost, const Model
                                         {"architecture", experiment.model.architecture.type},
                                         {"sequence_length", length},
                                         {"embedding", to_text(experiment.embedding)},
+                                        {"weights", name_of(weights)},
                                         {"parameters", cost.parameters},
                                         {"active_parameters", cost.active_parameters},
                                         {"flops_per_token", cost.flops_per_token},
@@ -254,11 +257,13 @@ void print_json(const Experiment& experiment, const ModelCost& cost, const Model
 void inspect(const InspectArguments& arguments) {
   Experiment experiment;
   ModelPurpose purpose;
+  auto origin = ModelOrigin::run;
   if (names_stored_model(arguments.target)) {
     if (!arguments.overrides.empty())
       throw UsageError("--set changes a configuration, not a run that is finished");
     const auto run = Run::open(arguments.target, c10::kCPU, WeightFormat::fp32, arguments.base);
     experiment = run.experiment();
+    if (!is_run(run.dir())) origin = ModelOrigin::others;
     purpose = run.task().purpose();
   } else {
     require_no_base(arguments.base);
@@ -273,9 +278,13 @@ void inspect(const InspectArguments& arguments) {
   const bool given = arguments.length > 0;
   const auto cost =
       given ? model_cost(experiment.model, purpose, length) : unit_cost(experiment.model, purpose, length);
-  if (arguments.json) return print_json(experiment, cost, purpose, length);
+  const auto weights = chosen_format(WeightChoice(std::nullopt), experiment, origin, parse_device("auto"));
+  if (arguments.json) return print_json(experiment, cost, purpose, length, weights);
   if (const auto vectors = to_text(experiment.embedding); !vectors.empty())
     std::cout << fmt::format("vectors of texts      {} (zoo embed)\n\n", vectors);
+  if (weights != WeightFormat::fp32)
+    std::cout << fmt::format("weights               {} (zoo generate, on this machine)\n\n",
+                             name_of(weights));
   print_table(experiment, cost, purpose, length, given ? "token" : task_type(experiment).unit);
 }
 

@@ -20,6 +20,8 @@
 #include "io/json_document.h"
 #include "io/safetensors.h"
 #include "models/lora.h"
+#include "models/precision.h"
+#include "tasks/structures/folded_chain.h"
 
 namespace zoo {
 namespace {
@@ -195,21 +197,41 @@ void write_run(const fs::path& dir, const Experiment& experiment, const Vocabula
   });
 }
 
-Run Run::open(const fs::path& dir, c10::Device device, std::optional<WeightFormat> weights,
-              const fs::path& base) {
+WeightFormat chosen_format(const WeightChoice& choice, const Experiment& experiment, ModelOrigin origin,
+                           c10::Device device) {
+  const auto configured = experiment.generation.weights;
+  if (choice.format) return fast_format(*choice.format, device);
+  if (device.is_cpu() || configured != WeightFormat::fp32) return fast_format(configured, device);
+  const bool is_fastest = origin == ModelOrigin::others || choice.automatic == AutomaticWeights::fastest;
+  if (folds(experiment) || (!is_fastest && choice.automatic == AutomaticWeights::stored)) return configured;
+  const auto precision = is_fastest ? Precision::automatic : experiment.training.precision;
+  switch (resolve(precision, device, experiment.model.d_model)) {
+    case Precision::bf16:
+      return WeightFormat::bf16;
+    case Precision::fp16:
+      return WeightFormat::fp16;
+    case Precision::automatic:
+    case Precision::fp32:
+      break;
+  }
+  return configured;
+}
+
+Run Run::open(const fs::path& dir, c10::Device device, const WeightChoice& weights, const fs::path& base) {
   auto stored = open_stored_model(dir, base);
   Run run;
   run.dir_ = run_of_checkpoint(dir).value_or(dir);
   run.weights_ = stored.tensors->place();
   run.task_ = std::move(stored.task);
   run.model_ = uninitialized_model(run.experiment(), *run.task_);
-  const auto format = weights.value_or(run.experiment().generation.weights);
+  const auto origin = is_run(run.dir_) ? ModelOrigin::run : ModelOrigin::others;
+  run.format_ = chosen_format(weights, run.experiment(), origin, device);
   if (device.is_cpu()) {
-    load_weights(*stored.tensors, *run.model_, format);
+    load_weights(*stored.tensors, *run.model_, run.format_);
   } else {
     load_weights(*stored.tensors, *run.model_);
     run.model_->to(device);
-    store_weights(*run.model_, format);
+    store_weights(*run.model_, run.format_);
   }
   run.model_->eval();
   return run;

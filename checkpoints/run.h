@@ -55,17 +55,40 @@ void write_run(const std::filesystem::path& dir, const Experiment& experiment, c
 void write_run(const std::filesystem::path& dir, const Experiment& experiment, const Vocabulary& vocabulary,
                const std::function<void(const std::filesystem::path& dir)>& write_weights);
 
+/// How the weights of a model are stored where nobody names a format, generation.weights says nothing but
+/// fp32, and the device is a GPU.
+///   stored        fp32, except that models of others, which have no run, are stored as `fastest` says
+///   by_precision  runs in what training.precision is on this GPU, too: for what reads much at once, which is
+///                 then computed as in training; but models that fold proteins stay in fp32
+///   fastest       bf16 if the GPU is fast with it (compute capability 8): for servers
+enum class AutomaticWeights { stored, by_precision, fastest };
+
+/// A format, or nothing and a rule in its place.
+struct WeightChoice {
+  WeightChoice(std::optional<WeightFormat> named, AutomaticWeights otherwise = AutomaticWeights::stored)
+      : format(named), automatic(otherwise) {}
+  WeightChoice(WeightFormat named) : format(named) {}
+  WeightChoice(std::nullopt_t) : format() {}
+
+  std::optional<WeightFormat> format;
+  AutomaticWeights automatic = AutomaticWeights::stored;
+};
+
+/// Whether a model is a run, or a directory or a file of others.
+enum class ModelOrigin { run, others };
+/// The format that a choice means for a model, or the next one that is fast: fast_format().
+WeightFormat chosen_format(const WeightChoice& choice, const Experiment& experiment, ModelOrigin origin,
+                           c10::Device device);
+
 /// A trained model that is opened for use: a run, or a directory in Hugging Face's form.
 class Run {
  public:
   /// Opens it with the weights of run_weights(), or those of the directory. The model is in evaluation mode
-  /// on `device`. Its weights are stored in fast_format(weights); nothing: of the run's generation.weights.
-  /// Throws CheckpointError: not a run, a file is missing or damaged, weights of another architecture,
-  /// weights that are not finite.
+  /// on `device`. Its weights are stored in chosen_format(weights). Throws CheckpointError: not a run, a file
+  /// is missing or damaged, weights of another architecture, weights that are not finite.
   /// `base`: of an adapter, see open_stored_model().
   static Run open(const std::filesystem::path& dir, c10::Device device = c10::kCPU,
-                  std::optional<WeightFormat> weights = WeightFormat::fp32,
-                  const std::filesystem::path& base = {});
+                  const WeightChoice& weights = WeightFormat::fp32, const std::filesystem::path& base = {});
 
   const std::filesystem::path& dir() const { return dir_; }
   const Experiment& experiment() const { return task_->experiment(); }
@@ -86,10 +109,13 @@ class Run {
                          const TranslateOptions& options = {}) const;
   /// The file that the weights came from.
   const std::filesystem::path& weights() const { return weights_; }
+  /// How they are stored.
+  WeightFormat weight_format() const { return format_; }
 
  private:
   Run() = default;
   std::filesystem::path dir_, weights_;
+  WeightFormat format_ = WeightFormat::fp32;
   std::unique_ptr<Task> task_;
   std::shared_ptr<Model> model_;
 };

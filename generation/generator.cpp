@@ -484,6 +484,7 @@ TextStream Generator::stream(const TokenIds& prompt, const GenerationConfig& opt
                              const Draw& draw) const {
   auto asked = request(prompt, options, draw.prompt);
   asked.draws = {draw};
+  asked.logprobs = TokenLogprobs::none;  // nobody sees them in a text
   return TextStream({.model = model_, .decoder = decoder(prompt, options), .request = std::move(asked)});
 }
 

@@ -1,14 +1,19 @@
 #include "generation/scheduler.h"
 
 #include <algorithm>
+#include <cmath>
+#include <numeric>
 #include <span>
 #include <tuple>
 #include <utility>
 
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <torch/types.h>
 
+#include "base/device.h"
 #include "generation/log_probabilities.h"
-#include "generation/row_shares.h"
+#include "generation/rows/row_shares.h"
+#include "generation/rows/stream_scope.h"
 #include "generation/sequence_reader.h"
 
 namespace zoo {
@@ -17,6 +22,9 @@ namespace {
 /// The most tokens of all rows in a step with proposals. Up to this number our products compute each token
 /// by itself, so a token's logits are the same with and without proposals.
 constexpr int64_t kMostTokensAtOnce = 64;
+
+/// The most tokens of prompts that a GPU reads together, padding included.
+constexpr int64_t kMostPromptTokens = 8192;
 
 torch::Tensor indices(const std::vector<int64_t>& values, torch::Device device) {
   return torch::tensor(values, torch::kInt64).to(device);
@@ -27,6 +35,21 @@ torch::Tensor indices(const std::vector<int64_t>& values, torch::Device device) 
 Scheduler::Scheduler(GenerativeModel& model, torch::Device device, const SchedulerOptions& options)
     : model_(model), device_(device), options_(options), prefixes_(options.prefix_bytes) {
   TORCH_CHECK(options.most_rows > 0 && options.prompt_piece > 0, "a scheduler needs rows and pieces");
+  if (device.is_cpu()) return;
+  synchronize(device);  // the weights may have been stored on another stream
+  stream_ = c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device);
+  const TokenBatch any{.ids = torch::zeros({1, 1}, torch::kInt64)};
+  reads_together_ = model.continues_prompt() && model.begin({.input = any}).keeps_every_token();
+}
+
+class Scheduler::OwnStream : public StreamScope {
+ public:
+  using StreamScope::StreamScope;
+};
+
+/// Null on a CPU.
+std::unique_ptr<Scheduler::OwnStream> Scheduler::own_stream() const {
+  return stream_ ? std::make_unique<OwnStream>(*stream_) : nullptr;
 }
 
 size_t Scheduler::submit(GenerationRequest request) {
@@ -55,6 +78,7 @@ size_t Scheduler::submit(GenerationRequest request) {
 
 bool Scheduler::step() {
   if (rows_.empty() && paused_.empty() && waiting_.empty() && outgrown_.empty() && !reading_) return false;
+  const auto stream = own_stream();
   ++n_steps_;
   share_rows();
   advance_rows();
@@ -91,6 +115,7 @@ void Scheduler::forget_waiting(size_t request) {
 std::vector<Hypothesis> Scheduler::take(size_t request) {
   auto outputs = std::move(requests_.at(request).outputs);
   if (!is_finished(request)) {
+    const auto stream = own_stream();
     forget_waiting(request);
     std::vector<int64_t> kept;
     for (size_t i = 0; i < rows_.size(); ++i) {
@@ -113,6 +138,10 @@ void Scheduler::share_rows() {
   if (!options_.shared_rows) return;
   const int64_t most = are_rows_shared() ? *options_.shared_rows : options_.most_rows;
   if (paused_.empty() && std::ssize(rows_) <= std::min(most, options_.most_rows)) return;
+  if (is_on_device()) {
+    read_all_chosen();
+    let_rows_leave();
+  }
   std::vector<BegunRow> begun;
   for (const auto& row : rows_) begun.push_back({.request = row.request, .grows = true});
   for (const auto& paused : paused_) begun.push_back({.request = paused.row.request, .grows = false});
@@ -128,8 +157,9 @@ void Scheduler::resume_rows(const std::vector<bool>& grow) {
   for (const bool goes_on : grow) {
     const auto next = std::next(paused);
     if (goes_on) {
+      leave_device_for(paused->row.request);
       rows_.push_back(paused->row);
-      state_.join(std::move(paused->state));
+      join_rows(std::move(paused->state), paused->row.request);
       paused_.erase(paused);
     }
     paused = next;
@@ -142,18 +172,16 @@ void Scheduler::pause_rows(const std::vector<bool>& grow) {
   for (size_t i = 0; i < rows_.size(); ++i)
     (i >= grow.size() || grow[i] ? kept : pausing).push_back(static_cast<int64_t>(i));
   if (pausing.empty()) return;
-  auto state = state_.copy();
-  state.reorder(pausing);
-  for (size_t i = 0; i < pausing.size(); ++i) {
-    auto own = state.copy();
-    own.reorder({static_cast<int64_t>(i)});
-    paused_.push_back({.row = rows_[static_cast<size_t>(pausing[i])], .state = std::move(own)});
+  for (const int64_t i : pausing) {
+    auto own = is_on_device() ? on_device_->copy_of({i}) : state_.row(i);
+    paused_.push_back({.row = rows_[static_cast<size_t>(i)], .state = std::move(own)});
   }
   keep_rows(kept);
 }
 
 void Scheduler::advance_rows() {
   if (rows_.empty()) return;
+  if (is_on_device()) return advance_on_device();
   if (const auto proposed = proposals(); !proposed.empty()) {
     check_proposals(proposed);
     let_rows_leave();
@@ -162,8 +190,128 @@ void Scheduler::advance_rows() {
   std::vector<int64_t> tokens;
   for (const auto& row : rows_) tokens.push_back(output_of(row).ids.back());
   const TokenBatch batch{.ids = indices(tokens, device_).unsqueeze(1)};
-  add_tokens(model_.forward(batch, state_).to(torch::kFloat32), 0);
+  add_tokens(model_.forward(batch, state_).to(torch::kFloat32), rows_from(0));
   let_rows_leave();
+}
+
+std::vector<size_t> Scheduler::rows_from(size_t first) const {
+  std::vector<size_t> rows(rows_.size() - first);
+  std::iota(rows.begin(), rows.end(), first);
+  return rows;
+}
+
+// ---- on a GPU
+
+/// Appends the state of rows of a request, which are the last ones.
+void Scheduler::join_rows(DecodingState state, size_t request) {
+  const bool fits =
+      !device_.is_cpu() && state_.n_rows() == 0 && !proposes(request) && DeviceRows::take(state);
+  if (!fits) return state_.join(std::move(state));
+  if (!on_device_) on_device_.emplace(model_, device_, options_.most_rows, n_outputs_);
+  on_device_->join(std::move(state));
+}
+
+bool Scheduler::proposes(size_t request) const {
+  return static_cast<bool>(requests_.at(request).asked.make_proposer);
+}
+
+/// Proposed tokens are checked by the host: if the request has any, all rows are where it can.
+void Scheduler::leave_device_for(size_t request) {
+  if (!is_on_device() || !proposes(request)) return;
+  read_all_chosen();
+  let_rows_leave();
+  state_ = on_device_->copy_of_all();
+  on_device_->keep({});
+}
+
+void Scheduler::advance_on_device() {
+  if (has_complete_row()) {
+    read_all_chosen();
+    let_rows_leave();
+    if (rows_.empty()) return;
+  }
+  start_new_rows();
+  const bool chooses_here = std::ranges::any_of(rows_, &Row::is_chosen_here);
+  if (chooses_here) read_all_chosen();
+  auto logprobs = TokenLogprobs::none;
+  auto& places = unread_.emplace_back();
+  for (const auto& row : rows_) {
+    places.push_back({.request = row.request, .output = row.output});
+    const auto wanted = requests_.at(row.request).asked.logprobs;
+    if (!row.is_chosen_here && wanted == TokenLogprobs::wanted) logprobs = wanted;
+  }
+  on_device_->step(logprobs);
+  if (chooses_here) {
+    choose_here();
+    read_all_chosen();
+  } else if (unread_.size() > 1) {
+    read_chosen();
+  }
+  let_rows_leave();
+}
+
+/// Whether a row has all its tokens, or as many as the model reads, once what it is computing is read.
+bool Scheduler::has_complete_row() const {
+  const auto n = std::ssize(unread_);
+  return n > 0 && std::ranges::any_of(rows_, [&](const Row& row) {
+           const auto& request = requests_.at(row.request);
+           return std::ssize(request.outputs[row.output].ids) + n >= request.asked.limits.max_new_tokens ||
+                  (model_.continues_prompt() && row.n_seen + n > model_.max_length());
+         });
+}
+
+/// Tells the device how rows that have joined go on.
+void Scheduler::start_new_rows() {
+  for (size_t i = 0; i < rows_.size(); ++i) {
+    if (!on_device_->is_new(i)) continue;
+    auto& row = rows_[i];
+    const auto& request = requests_.at(row.request);
+    const auto& ids = request.outputs[row.output].ids;
+    const auto rules = request.asked.n_likeliest > 0 ? std::nullopt : request.asked.rules->of_row();
+    row.is_chosen_here = !rules;
+    auto draw = request.asked.draws[row.output];
+    draw.position = ids.size();
+    on_device_->start(i, {.token = ids.back(),
+                          .rules = rules ? &*rules : nullptr,
+                          .text = {request.asked.prompt, ids},
+                          .next = draw});
+  }
+}
+
+/// Chooses the tokens of rows whose rules look at the text.
+void Scheduler::choose_here() {
+  std::vector<size_t> rows;
+  std::vector<int64_t> numbers;
+  for (size_t i = 0; i < rows_.size(); ++i) {
+    if (!rows_[i].is_chosen_here) continue;
+    rows.push_back(i);
+    numbers.push_back(static_cast<int64_t>(i));
+  }
+  add_tokens(on_device_->logits(numbers), rows);
+  for (const size_t i : rows) on_device_->restart(i, output_of(rows_[i]).ids.back());
+}
+
+/// Reads the tokens of the earliest step that the host has not seen. Rows that have ended since had no use
+/// for them.
+void Scheduler::read_chosen() {
+  const auto places = std::move(unread_.front());
+  unread_.pop_front();
+  const auto [tokens, logprobs] = on_device_->read();
+  for (size_t i = 0; i < places.size(); ++i) {
+    const auto row = std::ranges::find_if(rows_, [&](const Row& candidate) {
+      return candidate.request == places[i].request && candidate.output == places[i].output;
+    });
+    if (row == rows_.end() || row->is_chosen_here || output_of(*row).end) continue;
+    for_request(row->request, [&] {
+      const bool has_logprob = requests_.at(row->request).asked.logprobs == TokenLogprobs::wanted;
+      if (tokens[i] < 0 || (has_logprob && !std::isfinite(logprobs[i]))) fail_not_a_number();
+      add_token(*row, tokens[i], logprobs[i], {});
+    });
+  }
+}
+
+void Scheduler::read_all_chosen() {
+  while (!unread_.empty()) read_chosen();
 }
 
 /// A proposal for each row. The list is empty if no row has any.
@@ -268,14 +416,45 @@ void Scheduler::add_token(Row& row, int64_t token, double logprob, const torch::
 
 void Scheduler::read_prompts() {
   for (int64_t n_done = 0; n_done < options_.prompt_piece;) {
+    if (const int64_t n = read_together(); n > 0) {
+      n_done += n;
+      continue;
+    }
     if (!begin_next()) return;
     if (!reading_->prompt->is_read())
       for_request(reading_->request, [&] { n_done += reading_->prompt->read(); });
     if (!reading_ || !reading_->prompt->is_read()) continue;
-    Waiting read = std::move(*reading_);
+    std::list<Waiting> read;
+    read.push_back(std::move(*reading_));
     reading_.reset();
     n_done += start_rows(std::move(read));
   }
+}
+
+/// Reads prompts that nobody has begun to read in one call, as long as there is room for their outputs.
+/// Returns the number of their tokens, or 0 if the next prompt has to be read alone.
+int64_t Scheduler::read_together() {
+  if (!reads_together_) return 0;
+  std::vector<PromptReading*> prompts;
+  int64_t longest = 0;
+  while (begin_next()) {
+    auto& prompt = *reading_->prompt;
+    longest = std::max(longest, prompt.size());
+    if (!prompt.is_untouched() || (std::ssize(together_) + 1) * longest > kMostPromptTokens) break;
+    together_.push_back(std::move(*reading_));
+    reading_.reset();
+    prompts.push_back(&*together_.back().prompt);
+  }
+  if (prompts.empty()) return 0;
+  try {
+    PromptReading::read_together(prompts);
+  } catch (...) {
+    for (const auto& waiting : std::exchange(together_, {}))
+      give_up(waiting.request, std::current_exception());
+    return options_.prompt_piece;
+  }
+  start_rows(std::exchange(together_, {}));
+  return std::ssize(prompts) * longest;
 }
 
 Scheduler::Places Scheduler::places() const {
@@ -288,6 +467,9 @@ Scheduler::Places Scheduler::places() const {
   };
   for (const auto& row : rows_) add(row.request);
   for (const auto& waiting : outgrown_) add(waiting.request);
+  for (const auto& waiting : together_) {
+    for (size_t i = 0; i < waiting.outputs.size(); ++i) add(waiting.request);
+  }
   if (reading_ && reading_->left_at) add(reading_->request);
   for (const auto& paused : paused_) ++result.of_request[paused.row.request];
   return result;
@@ -353,14 +535,31 @@ bool Scheduler::begin_next() {
   return true;
 }
 
-/// Starts as many outputs of a prompt that is read as there is room for. Returns how many.
-int64_t Scheduler::start_rows(Waiting waiting) {
-  const size_t request = waiting.request, first = rows_.size();
+/// Starts as many outputs of prompts that are read as there is room for. Returns how many.
+int64_t Scheduler::start_rows(std::list<Waiting> read) {
+  // Outputs with proposed tokens come first: those that come to them are not on the device either.
+  read.sort([&](const Waiting& a, const Waiting& b) { return proposes(a.request) && !proposes(b.request); });
+  for (const auto& waiting : read) leave_device_for(waiting.request);
+  const size_t first = rows_.size();
+  std::vector<torch::Tensor> logits;
+  for (auto& waiting : read) {
+    if (auto own = begin_rows(std::move(waiting)); own.defined()) logits.push_back(std::move(own));
+  }
+  if (logits.empty()) return 0;
+  const auto n = static_cast<int64_t>(rows_.size() - first);
+  add_tokens(logits.size() == 1 ? logits.front() : torch::cat(logits), rows_from(first));
+  let_rows_leave();
+  return n;
+}
+
+/// Begins the outputs of a prompt: the logits of their first tokens, (n, V), undefined if there is no room.
+torch::Tensor Scheduler::begin_rows(Waiting waiting) {
+  const size_t request = waiting.request;
   const int64_t room = waiting.left_at ? 1 : room_for(request, places());
   const auto n = std::min(std::ssize(waiting.outputs), room);
   if (n < 1) {
     waiting_.push_back(std::move(waiting));
-    return 0;
+    return {};
   }
   for (const size_t output : std::span(waiting.outputs).first(static_cast<size_t>(n)))
     rows_.push_back({.request = request, .output = output, .n_seen = std::ssize(waiting.tokens)});
@@ -368,39 +567,39 @@ int64_t Scheduler::start_rows(Waiting waiting) {
   auto& prompt = *waiting.prompt;
   TORCH_CHECK(!requests_.at(request).asked.make_proposer || prompt.state().keeps_every_token(),
               "proposed tokens need a model that keeps every token");
-  const auto logits = prompt.logits().expand({n, -1});
+  auto logits = prompt.logits().expand({n, -1});
+  n_outputs_ = logits.size(1);
   auto state = waiting.outputs.empty() ? std::move(prompt.state()) : prompt.state().copy();
   if (!waiting.outputs.empty()) waiting_.push_back(std::move(waiting));
   state.reorder(std::vector<int64_t>(static_cast<size_t>(n), 0));
-  state_.join(std::move(state));
-  add_tokens(logits, first);
-  let_rows_leave();
-  return n;
+  join_rows(std::move(state), request);
+  return logits;
 }
 
-/// Adds a token to each row from number `first` on. logits: of these rows, (n, V) float32.
-void Scheduler::add_tokens(const torch::Tensor& logits, size_t first) {
-  const auto chosen = choose(logits, first);
+/// Adds a token to each of some rows. logits: of these rows, (n, V) float32.
+void Scheduler::add_tokens(const torch::Tensor& logits, const std::vector<size_t>& rows) {
+  const auto chosen = choose(logits, rows);
   std::vector<int64_t> tokens;
   for (const auto& token : chosen) tokens.push_back(token.value_or(0));
   const auto logprobs = log_probabilities(logits, tokens);
   for (size_t i = 0; i < chosen.size(); ++i) {
     if (!chosen[i]) continue;
-    for_request(rows_[first + i].request, [&] {
-      add_token(rows_[first + i], tokens[i], logprobs[i], logits.narrow(0, static_cast<int64_t>(i), 1));
+    for_request(rows_[rows[i]].request, [&] {
+      add_token(rows_[rows[i]], tokens[i], logprobs[i], logits.narrow(0, static_cast<int64_t>(i), 1));
     });
   }
 }
 
-/// The next token of each row from number `first` on; nothing for a row whose request has been given up. Rows
-/// with the same rules are looked at together, and one by one if that fails.
-std::vector<std::optional<int64_t>> Scheduler::choose(const torch::Tensor& logits, size_t first) {
+/// The next token of each of some rows; nothing for a row whose request has been given up. Rows with the same
+/// rules are looked at together, and one by one if that fails.
+std::vector<std::optional<int64_t>> Scheduler::choose(const torch::Tensor& logits,
+                                                      const std::vector<size_t>& rows) {
   std::map<const TokenRules*, std::vector<int64_t>> groups;
-  for (size_t i = first; i < rows_.size(); ++i)
-    groups[requests_.at(rows_[i].request).asked.rules.get()].push_back(static_cast<int64_t>(i - first));
-  std::vector<std::optional<int64_t>> tokens(rows_.size() - first);
+  for (size_t i = 0; i < rows.size(); ++i)
+    groups[requests_.at(rows_[rows[i]].request).asked.rules.get()].push_back(static_cast<int64_t>(i));
+  std::vector<std::optional<int64_t>> tokens(rows.size());
   const auto choose_for = [&](const std::vector<int64_t>& members) {
-    const auto chosen = choose_together(logits, first, members);
+    const auto chosen = choose_together(logits, rows, members);
     for (size_t i = 0; i < members.size(); ++i) tokens[static_cast<size_t>(members[i])] = chosen[i];
   };
   for (const auto& [rules, members] : groups) {
@@ -408,26 +607,26 @@ std::vector<std::optional<int64_t>> Scheduler::choose(const torch::Tensor& logit
       choose_for(members);
     } catch (...) {
       for (const int64_t i : members)
-        for_request(rows_[first + static_cast<size_t>(i)].request, [&] { choose_for({i}); });
+        for_request(rows_[rows[static_cast<size_t>(i)]].request, [&] { choose_for({i}); });
     }
   }
   return tokens;
 }
 
-/// The next tokens of rows with the same rules; members: their numbers, counted from `first`.
-std::vector<int64_t> Scheduler::choose_together(const torch::Tensor& logits, size_t first,
+/// The next tokens of rows with the same rules; members: their places among `rows`.
+std::vector<int64_t> Scheduler::choose_together(const torch::Tensor& logits, const std::vector<size_t>& rows,
                                                 const std::vector<int64_t>& members) const {
   std::vector<SequenceView> views;
   std::vector<Draw> draws;
   for (const int64_t i : members) {
-    const auto& row = rows_[first + static_cast<size_t>(i)];
+    const auto& row = rows_[rows[static_cast<size_t>(i)]];
     const auto& request = requests_.at(row.request);
     const auto& ids = request.outputs[row.output].ids;
     views.push_back({request.asked.prompt, ids});
     draws.push_back(request.asked.draws[row.output]);
     draws.back().position = ids.size();
   }
-  const auto& rules = *requests_.at(rows_[first + static_cast<size_t>(members.front())].request).asked.rules;
+  const auto& rules = *requests_.at(rows_[rows[static_cast<size_t>(members.front())]].request).asked.rules;
   const auto some = std::ssize(members) == logits.size(0)
                         ? logits
                         : logits.index_select(0, indices(members, logits.device()));
@@ -456,6 +655,12 @@ void Scheduler::keep_rows(const std::vector<int64_t>& kept) {
   if (kept.size() == rows_.size()) return;
   std::vector<Row> rows;
   for (const int64_t i : kept) rows.push_back(rows_[static_cast<size_t>(i)]);
+  if (is_on_device()) {
+    rows_ = std::move(rows);
+    on_device_->keep(kept);
+    if (rows_.empty()) read_all_chosen();
+    return;
+  }
   rows_ = std::move(rows);
   if (rows_.empty()) {
     state_ = DecodingState();

@@ -3,6 +3,7 @@
 // way grow together by one token a step, and each leaves the batch when it ends.
 
 #include <cstdint>
+#include <deque>
 #include <exception>
 #include <functional>
 #include <list>
@@ -13,10 +14,12 @@
 #include <string_view>
 #include <vector>
 
+#include <c10/core/Stream.h>
 #include <torch/types.h>
 
 #include "generation/hypothesis.h"
-#include "generation/prompt_reading.h"
+#include "generation/rows/device_rows.h"
+#include "generation/rows/prompt_reading.h"
 #include "generation/rules/token_rules.h"
 #include "generation/speculation.h"
 #include "models/model.h"
@@ -33,6 +36,8 @@ struct GenerationRequest {
   std::function<std::unique_ptr<Proposer>()> make_proposer = {};
   int64_t n_proposed = 4;   // the most tokens that are proposed for a step, at most kMostProposed
   int64_t n_likeliest = 0;  // how many tokens Hypothesis::likeliest has at each place
+  /// Whether Hypothesis::logprobs are wanted. If not, they may be NaN.
+  TokenLogprobs logprobs = TokenLogprobs::wanted;
   int64_t priority = 0;     // those with a lower one are begun earlier
   std::string client = {};  // who asks: clients share the places; "": the program itself, without a limit
   BatchFields fields = {};  // of one row: the recording, if the model reads recordings
@@ -61,6 +66,11 @@ struct SchedulerOptions {
 /// An output is a function of its request: prompts are read alone and in fixed pieces, and the rows of a
 /// batch do not mix. Whether it is the same to the last bit in any company depends on the model's products:
 /// docs/generation.md.
+///
+/// On a GPU, prompts that are short enough are read together, and the rows of a model whose layers keep every
+/// token grow as DeviceRows: outputs() then lack the token of the newest step, which is read when the next
+/// one is under way. Rules that look at the text are applied by the host, for the rows that have them, and
+/// make it wait.
 ///
 /// A decoder sees at most max_length() tokens. An output that becomes longer with its prompt leaves the
 /// batch and keeps its place; its last ⌈max_length/2⌉ tokens are read anew, before other prompts, and of
@@ -102,7 +112,12 @@ class Scheduler {
   /// An output under way.
   struct Row {
     size_t request, output;
-    int64_t n_seen;  // tokens that a decoder's state has read, and the newest token
+    int64_t n_seen;              // tokens that a decoder's state has read, and the newest token
+    bool is_chosen_here = true;  // whether the host chooses its tokens, from the second one on
+  };
+  /// Which output a row is, also after it has left.
+  struct Place {
+    size_t request, output;
   };
   /// An output that has paused, and its state.
   struct PausedRow {
@@ -126,6 +141,18 @@ class Scheduler {
     std::map<std::string_view, int64_t> of_client = {}, requests_of_client = {};
   };
 
+  class OwnStream;
+  std::unique_ptr<OwnStream> own_stream() const;
+  bool proposes(size_t request) const;
+  bool is_on_device() const { return on_device_ && on_device_->n_rows() > 0; }
+  void join_rows(DecodingState state, size_t request);
+  void leave_device_for(size_t request);
+  void advance_on_device();
+  bool has_complete_row() const;
+  void start_new_rows();
+  void choose_here();
+  void read_chosen();
+  void read_all_chosen();
   bool are_rows_shared() const;
   void share_rows();
   void pause_rows(const std::vector<bool>& grow);
@@ -138,14 +165,17 @@ class Scheduler {
   /// logits: after which the token was chosen, (1, V).
   void add_token(Row& row, int64_t token, double logprob, const torch::Tensor& logits);
   void read_prompts();
+  int64_t read_together();
   bool begin_next();
-  int64_t start_rows(Waiting waiting);
+  int64_t start_rows(std::list<Waiting> read);
+  torch::Tensor begin_rows(Waiting waiting);
   Places places() const;
   int64_t room_for(size_t request, const Places& places) const;
-  void add_tokens(const torch::Tensor& logits, size_t first);
-  std::vector<std::optional<int64_t>> choose(const torch::Tensor& logits, size_t first);
-  std::vector<int64_t> choose_together(const torch::Tensor& logits, size_t first,
+  void add_tokens(const torch::Tensor& logits, const std::vector<size_t>& rows);
+  std::vector<std::optional<int64_t>> choose(const torch::Tensor& logits, const std::vector<size_t>& rows);
+  std::vector<int64_t> choose_together(const torch::Tensor& logits, const std::vector<size_t>& rows,
                                        const std::vector<int64_t>& members) const;
+  std::vector<size_t> rows_from(size_t first) const;
   template <class Work>
   void for_request(size_t request, const Work& work);
   void give_up(size_t request, const std::exception_ptr& problem);
@@ -164,9 +194,17 @@ class Scheduler {
   std::list<Waiting> waiting_;
   std::list<Waiting> outgrown_;     // they go on before all others, by priority, from the next step on
   std::optional<Waiting> reading_;  // whose prompt is being read
+  std::list<Waiting> together_;     // whose prompts are about to be read together
   std::vector<Row> rows_;
-  DecodingState state_;  // of rows_
+  DecodingState state_;  // of rows_, unless they are on the device
   std::list<PausedRow> paused_;
+
+  // Of a GPU.
+  std::optional<c10::Stream> stream_;  // where all of this is computed
+  bool reads_together_ = false;        // whether prompts can be read together
+  int64_t n_outputs_ = 0;              // V, once logits were seen
+  std::optional<DeviceRows> on_device_;
+  std::deque<std::vector<Place>> unread_;  // the rows of the steps whose tokens are not read
 };
 
 }  // namespace zoo

@@ -6,6 +6,8 @@
 
 #include <torch/types.h>
 
+#include "layers/attention/column_storage.h"
+
 namespace zoo {
 namespace {
 
@@ -130,9 +132,44 @@ DecodingState DecodingState::copy() const {
   return result;
 }
 
+std::vector<ColumnStorage*> DecodingState::slots() {
+  std::vector<ColumnStorage*> result;
+  if (!memories_.empty()) return result;
+  for (const auto& layer : layers_) {
+    auto* const keys = dynamic_cast<KeyValueState*>(layer.get());
+    result.push_back(keys ? keys->slots() : nullptr);
+    if (!result.back()) return {};
+  }
+  return result;
+}
+
+DecodingState DecodingState::row(int64_t row) {
+  if (slots().empty()) {
+    auto result = copy();
+    result.reorder({row});
+    return result;
+  }
+  DecodingState result(1, device_);
+  result.lengths_ = {lengths_.at(static_cast<size_t>(row))};
+  for (const auto& layer : layers_)
+    result.layers_.push_back(layer->key_values().row(row, result.lengths_.front()));
+  return result;
+}
+
+void DecodingState::fix(std::vector<int64_t> lengths, PositionRange next) {
+  lengths_ = std::move(lengths);
+  fixed_ = std::move(next);
+}
+
+void DecodingState::release(std::vector<int64_t> lengths) {
+  lengths_ = std::move(lengths);
+  fixed_.reset();
+}
+
 PositionRange DecodingState::read(const TokenBatch& tokens) {
   TORCH_CHECK(tokens.batch_size() == n_rows(), "a state of ", n_rows(), " rows reads ", tokens.batch_size(),
               " rows of tokens");
+  if (fixed_) return *fixed_;
   const int64_t count = tokens.length();
   const bool same = std::ranges::all_of(lengths_, [&](int64_t n) { return n == lengths_.front(); });
   if (!tokens.lengths.defined() && same) {

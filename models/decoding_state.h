@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include <torch/types.h>
@@ -43,6 +44,19 @@ class DecodingState {
   /// An independent copy.
   DecodingState copy() const;
 
+  // Rows in slots, on a GPU: they stay where they are while others come and go, and steps have fixed shapes
+  // (generation/rows/device_rows.h).
+
+  /// The storages of the layers, if each keeps keys and values of all rows in one tensor, and there are no
+  /// memories; otherwise none.
+  std::vector<ColumnStorage*> slots();
+  /// A copy of one row.
+  DecodingState row(int64_t row);
+  /// From now on there are `lengths.size()` rows, and read() returns `next`, without counting.
+  void fix(std::vector<int64_t> lengths, PositionRange next);
+  /// Ends this: the rows have read `lengths`.
+  void release(std::vector<int64_t> lengths);
+
   // The remaining functions are for models.
 
   /// Counts `tokens` as read and returns their positions. A length of 0 means that a row reads nothing.
@@ -63,6 +77,7 @@ class DecodingState {
 
   torch::Device device_ = torch::kCPU;
   std::vector<int64_t> lengths_;
+  std::optional<PositionRange> fixed_ = {};  // what read() returns
   std::vector<std::unique_ptr<LayerState>> layers_;
   std::vector<std::unique_ptr<MemoryState>> memories_;  // one per layer
   std::vector<int64_t> memory_lengths_;                 // of each memory

@@ -28,8 +28,9 @@ struct CompletionRequest {
   /// options.num_samples outputs for each prompt, without beams. options.max_new_tokens may be 0: the prompts
   /// are only read.
   GenerationConfig options = {};
-  FormedParts parts = {};   // of each output
-  int64_t n_likeliest = 0;  // how many of the likeliest tokens come with each token
+  FormedParts parts = {};                          // of each output
+  int64_t n_likeliest = 0;                         // how many of the likeliest tokens come with each token
+  TokenLogprobs logprobs = TokenLogprobs::wanted;  // otherwise those of tokens may be NaN
   PromptEcho echo = PromptEcho::none;
   int64_t priority = 0;     // of the requests that wait, those with a lower one are begun earlier
   std::string client = {};  // who asks, so that none takes all places; "": the program itself, which may

@@ -105,6 +105,7 @@ std::vector<ModelWorker::Part> ModelWorker::parts_of(const CompletionRequest& re
     Part part{.prompt = i, .asked = generator.request(prompt, options, i, request.parts)};
     if (only_reads) part.asked.limits.max_new_tokens = 0;
     part.asked.n_likeliest = request.n_likeliest;
+    part.asked.logprobs = request.logprobs;
     part.asked.priority = request.priority;
     part.asked.client = request.client;
     for (int64_t s = 0; s < options.num_samples; ++s)

@@ -31,6 +31,10 @@ std::optional<ChatTemplate> template_of(const Run& run, const std::filesystem::p
   }
 }
 
+WeightChoice weights_of(const ModelSource& source) {
+  return WeightChoice(source.weights, AutomaticWeights::fastest);
+}
+
 int64_t bytes_of_number(WeightFormat format) {
   switch (format) {
     case WeightFormat::fp32:
@@ -53,7 +57,7 @@ int64_t time_of_change(const std::filesystem::path& path) {
 }  // namespace
 
 ServedModel::ServedModel(const ModelSource& source)
-    : run_(Run::open(source.path, source.device, source.weights, source.base)) {
+    : run_(Run::open(source.path, source.device, weights_of(source), source.base)) {
   run_.model().eval();
   store_cache(run_.model(), source.cache.value_or(run_.experiment().generation.cache));
   const auto* const writer = run_.model().generative();
@@ -68,7 +72,7 @@ ServedModel::ServedModel(const ModelSource& source)
 void ServedModel::open_draft(const ModelSource& source) {
   if (!generator_)
     throw UsageError(fmt::format("{}: --draft is for a model that writes", source.path.string()));
-  draft_.emplace(Run::open(source.draft, source.device, source.weights));
+  draft_.emplace(Run::open(source.draft, source.device, weights_of(source)));
   require_same_vocabulary(*draft_, run_);
   generator_->use_draft(draft_->model());
 }
@@ -82,14 +86,13 @@ ModelCard ServedModel::read_card(const ModelSource& source) const {
                  .family = experiment.model.architecture.type,
                  .created = time_of_change(run_.weights()),
                  .parameters = static_cast<int64_t>(parameter_count(experiment.model, run_.task().purpose())),
+                 .weights = run_.weight_format(),
                  .generation = experiment.generation};
-  const auto format = source.weights.value_or(experiment.generation.weights);
-  card.bytes = card.parameters * bytes_of_number(fast_format(format, source.device));
+  card.bytes = card.parameters * bytes_of_number(card.weights);
   if (draft_) {
-    const auto& draft = draft_->experiment();
     card.bytes +=
-        static_cast<int64_t>(parameter_count(draft.model, draft_->task().purpose())) *
-        bytes_of_number(fast_format(source.weights.value_or(draft.generation.weights), source.device));
+        static_cast<int64_t>(parameter_count(draft_->experiment().model, draft_->task().purpose())) *
+        bytes_of_number(draft_->weight_format());
     card.generation.prompt_lookup = 0;  // tokens are proposed in one way
   }
   const bool reads_recordings = type.predicts_from == PredictionInput::audio_file;

@@ -49,7 +49,7 @@ struct ModelSource {
   /// A smaller run with the same vocabulary, which proposes tokens (Generator::use_draft()); default: none.
   std::filesystem::path draft = {};
   std::filesystem::path lens = {};           // a file of save_lens() for this model; default: none
-  std::optional<WeightFormat> weights = {};  // default: the run's generation.weights
+  std::optional<WeightFormat> weights = {};  // default: AutomaticWeights::fastest
   std::optional<CacheFormat> cache = {};     // default: the run's generation.cache
   c10::Device device = c10::kCPU;
 };
@@ -57,9 +57,10 @@ struct ModelSource {
 /// What a client may know of a model.
 struct ModelCard {
   std::string id = {}, task = {}, family = {};
-  int64_t created = 0;                     // when its weights were written, in seconds since 1970
-  int64_t parameters = 0;                  // numbers in its weights
-  int64_t bytes = 0;                       // that the weights take in memory
+  int64_t created = 0;     // when its weights were written, in seconds since 1970
+  int64_t parameters = 0;  // numbers in its weights
+  int64_t bytes = 0;       // that the weights take in memory
+  WeightFormat weights = WeightFormat::fp32;
   std::optional<int64_t> max_length = {};  // tokens that it reads; nothing for a model that reads no text
   std::optional<double> max_seconds = {};  // of a recording that it reads; nothing for other models
   std::set<Ability> can = {};

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/named_enum.h"
 #include "base/text.h"
 #include "io/json_document.h"
 #include "text/text_rows.h"
@@ -198,13 +199,15 @@ std::string in_words(const Prediction& prediction) {
   return in_words(labels, problem);
 }
 
-std::string to_json(const std::vector<Prediction>& predictions, int64_t top) {
+std::string to_json(const std::vector<Prediction>& predictions, int64_t top,
+                    std::optional<WeightFormat> weights) {
   auto results = nlohmann::ordered_json::array();
   for (const auto& prediction : predictions) {
     auto& result = results.emplace_back(nlohmann::ordered_json{{"input", prediction.input}});
     std::visit(JsonOfAnswer{result, top}, prediction.answer);
   }
-  const nlohmann::ordered_json document{{"results", std::move(results)}};
+  nlohmann::ordered_json document{{"results", std::move(results)}};
+  if (weights) document["weights"] = name_of(*weights);
   // A byte model may read bytes that are not UTF-8: they become U+FFFD.
   return shown_json(document);
 }

@@ -11,6 +11,7 @@
 
 #include "data/images/box.h"
 #include "data/labels.h"
+#include "layers/weights/weights.h"
 #include "tasks/spoken_text.h"
 
 namespace zoo {
@@ -146,8 +147,9 @@ UnlikelyObjects keep_best_objects(std::vector<Prediction>& predictions, double m
 /// for a word without a class, where a token that may have several labels has "labels": [{"label",
 /// "probability"}], at most `top`, and one of a recording is {"input": text, "text": text}, with "language":
 /// text where the model was asked for it, and "segments": [{"start": seconds, "end": seconds, "text": text}]
-/// where times were asked for.
-std::string to_json(const std::vector<Prediction>& predictions, int64_t top = kEveryLabel);
+/// where times were asked for. Beside "results" stands "weights", how they are stored, if it is given.
+std::string to_json(const std::vector<Prediction>& predictions, int64_t top = kEveryLabel,
+                    std::optional<WeightFormat> weights = {});
 
 /// What a prediction of labels or a score says, in a few words: the likeliest class; the labels with a
 /// probability of half or more; the number.

@@ -9,6 +9,7 @@
 #include <torch/utils.h>
 
 #include "base/device.h"
+#include "base/device_graph.h"
 #include "base/error.h"
 #include "base/named_enum.h"
 #include "layers/experts.h"
@@ -16,7 +17,6 @@
 #include "models/comparing_model.h"
 #include "models/name_patterns.h"
 #include "optimizers/parameters.h"
-#include "training/device_graph.h"
 
 namespace zoo {
 namespace {

@@ -10,6 +10,7 @@
 
 #include <torch/types.h>
 
+#include "base/late_numbers.h"
 #include "checkpoints/checkpoint.h"
 #include "checkpoints/weight_average.h"
 #include "layers/experts.h"
@@ -23,7 +24,6 @@
 #include "tasks/task.h"
 #include "training/divided_experts.h"
 #include "training/gradient_accumulator.h"
-#include "training/late_numbers.h"
 #include "training/micro_batch_size.h"
 #include "training/step_graph.h"
 

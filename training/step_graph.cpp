@@ -10,11 +10,11 @@
 #include <torch/types.h>
 
 #include "base/device.h"
+#include "base/device_graph.h"
 #include "base/error.h"
 #include "base/random.h"
 #include "base/random_state.h"
-#include "training/device_graph.h"
-#include "training/recordable.h"
+#include "base/recordable.h"
 
 namespace zoo {
 namespace {
@@ -52,15 +52,6 @@ class OwnStream {
  private:
   std::unique_ptr<c10::StreamGuard> guard_;  // g++ 12 takes an optional one for unset
 };
-
-/// Ends a recording that went wrong, so that the stream can be used again and the graph can be destroyed.
-void end_broken(DeviceGraph& graph) {
-  try {
-    graph.end();
-  } catch (const c10::Error&) {
-    // The caller reports the first error.
-  }
-}
 
 }  // namespace
 
@@ -169,17 +160,14 @@ std::unique_ptr<StepGraph::Recording> StepGraph::record(const std::vector<Batch>
   is_recording_ = true;
   std::optional<std::string> obstacle;
   try {
+    const auto* const other = recordings_.empty() ? nullptr : recordings_.begin()->second->graph.get();
     SeedRecord seeds;  // NOLINT(misc-const-correctness): records seeds while it lives
-    recording->graph->begin(recordings_.empty() ? nullptr : recordings_.begin()->second->graph.get());
-    recording->result = body(recording->batches);
-    recording->graph->end();
+    zoo::record(*recording->graph, other, [&] { recording->result = body(recording->batches); });
     recording->n_seeds = seeds.seeds().size();
   } catch (const c10::Error& error) {
-    end_broken(*recording->graph);
     obstacle = error.what_without_backtrace();
   } catch (...) {
     is_recording_ = false;
-    end_broken(*recording->graph);
     throw;
   }
   is_recording_ = false;

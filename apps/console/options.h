@@ -114,13 +114,32 @@ inline CLI::Option* add_json(CLI::App& command, bool& json,
   return command.add_flag("--json", json, meaning);
 }
 
-/// How the weights of a trained model are stored.
+/// The name of an enumerator, or auto.
+template <NamedEnum E>
+CLI::Validator one_of_or_auto() {
+  return {[](std::string& text) -> std::string {
+            if (text == "auto") return {};
+            const auto given = text;
+            if (one_of<E>()(text).empty()) return {};
+            std::vector<std::string_view> names{"auto"};
+            for (const E value : enumerators<E>()) names.push_back(name_of(value));
+            return fmt::format("'{}' is not one of {}", given, fmt::join(names, ", "));
+          },
+          ""};
+}
+
+/// How the weights of a trained model are stored; nothing: auto.
 inline CLI::Option* add_weights(CLI::App& command, std::optional<WeightFormat>& weights) {
+  const auto take = [&weights](const std::string& text) {
+    weights = text == "auto" ? std::nullopt : std::optional(static_cast<WeightFormat>(std::stoi(text)));
+  };
   return command
-      .add_option("--weights", weights,
-                  "How weights are stored: fp32, bf16 or fp16 (half the memory), int8 (a quarter) or int4 (a "
-                  "seventh); default: the run's generation.weights")
-      ->transform(one_of<WeightFormat>())
+      .add_option_function<std::string>(
+          "--weights", take,
+          "How weights are stored: fp32, bf16 or fp16 (half the memory), int8 (a quarter) or int4 (a "
+          "seventh); auto, the default: as the run's generation.weights says, or on a GPU what docs/gpu.md "
+          "says")
+      ->transform(one_of_or_auto<WeightFormat>())
       ->option_text("FORMAT");
 }
 

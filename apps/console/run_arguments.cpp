@@ -42,11 +42,17 @@ Run open_run(const RunArguments& arguments) {
   const auto device = parse_device(arguments.device);
   const auto dir = with_checkpoint(arguments.dir, arguments.checkpoint);
   note_large_weights(dir);
-  auto run = Run::open(dir, device, arguments.weights, arguments.base);
+  auto run = Run::open(dir, device, WeightChoice(arguments.weights, arguments.automatic), arguments.base);
   const auto wanted = arguments.weights.value_or(run.experiment().generation.weights);
   if (const auto format = fast_format(wanted, device); format != wanted) {
     std::cerr << fmt::format("note: {} is not fast on this machine, so the weights are stored in {}\n",
                              name_of(wanted), name_of(format));
+  }
+  if (!arguments.weights && run.weight_format() != run.experiment().generation.weights) {
+    std::cerr << fmt::format(
+        "note: the weights are stored in {} on this GPU; --weights {} computes with "
+        "them as the model has them\n",
+        name_of(run.weight_format()), name_of(run.experiment().generation.weights));
   }
   store_cache(run.model(), arguments.cache.value_or(run.experiment().generation.cache));
   return run;

@@ -18,8 +18,9 @@ namespace zoo {
 
 struct RunArguments {
   std::filesystem::path dir;
-  std::filesystem::path base = {};        // of an adapter of PEFT; default: what adapter_config.json names
-  std::optional<WeightFormat> weights;    // default: the run's generation.weights
+  std::filesystem::path base = {};      // of an adapter of PEFT; default: what adapter_config.json names
+  std::optional<WeightFormat> weights;  // default: `automatic`
+  AutomaticWeights automatic = AutomaticWeights::stored;
   std::optional<CacheFormat> cache = {};  // default: the run's generation.cache
   std::string device = "auto";
   std::string checkpoint = {};  // see add_checkpoint(); empty: the run's best weights

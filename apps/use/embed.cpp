@@ -111,7 +111,7 @@ void embed(const EmbedArguments& arguments) {
   if (arguments.json) {
     std::cout << "{\"embeddings\":[[";
     write_rows(embeddings.vectors, ",", "],[");
-    std::cout << "]]}\n";
+    std::cout << fmt::format("]],\"weights\":\"{}\"}}\n", name_of(run.weight_format()));
   } else {
     write_rows(embeddings.vectors, "\t", "\n");
     std::cout << '\n';
@@ -122,6 +122,7 @@ void embed(const EmbedArguments& arguments) {
 
 void add_embed(CLI::App& app) {
   const auto arguments = std::make_shared<EmbedArguments>();
+  arguments->run.automatic = AutomaticWeights::by_precision;
   auto* command =
       app.add_subcommand("embed", "Turn texts or images into vectors: the hidden states of a trained model");
   add_run(*command, arguments->run.dir);

@@ -103,9 +103,9 @@ std::string confusion_text(const Evaluation& evaluation) {
   return text;
 }
 
-std::string as_json(const Evaluation& evaluation) {
+std::string as_json(const Evaluation& evaluation, const Run& run) {
   const auto& [metrics, data, confusion, labels, classes, group] = evaluation;
-  nlohmann::json document{{"data", data}};
+  nlohmann::json document{{"data", data}, {"weights", name_of(run.weight_format())}};
   for (const auto& [name, value] : metrics) {
     if (is_count(name)) {
       document[name] = static_cast<int64_t>(value);
@@ -222,8 +222,8 @@ void note_reading(const EvaluateArguments& arguments, const DataConfig& data) {
   if (const auto note = reading_note(read, split)) std::cerr << *note << '\n';
 }
 
-void print(const EvaluateArguments& arguments, const Evaluation& result) {
-  std::cout << (arguments.json ? as_json(result) + "\n" : as_text(result));
+void print(const EvaluateArguments& arguments, const Evaluation& result, const Run& run) {
+  std::cout << (arguments.json ? as_json(result, run) + "\n" : as_text(result));
 }
 
 void write_examples(const EvaluateArguments& arguments, const std::vector<ExampleScore>& examples) {
@@ -243,7 +243,7 @@ void ask(const EvaluateArguments& arguments, const Run& run) {
       .confusion = {},
       .labels = {}};
   write_examples(arguments, examples);
-  print(arguments, result);
+  print(arguments, result, run);
 }
 
 void run(const EvaluateArguments& arguments) {
@@ -271,13 +271,14 @@ void run(const EvaluateArguments& arguments) {
   if (translates) result.metrics.merge(evaluate_translations(trained, arguments, generation, examples));
   write_examples(arguments, examples);
   if (arguments.data.empty()) note_guess(trained, arguments.split, result.metrics.at("loss"));
-  print(arguments, result);
+  print(arguments, result, trained);
 }
 
 }  // namespace
 
 void add_evaluate(CLI::App& app) {
   const auto arguments = std::make_shared<EvaluateArguments>();
+  arguments->run.automatic = AutomaticWeights::by_precision;
   auto* command = app.add_subcommand("evaluate", "Measure a trained model on validation, test or other data");
   add_run(*command, arguments->run.dir);
   auto* data =

@@ -140,8 +140,9 @@ nlohmann::ordered_json result_json(const GivenPrompt& prompt, const std::vector<
   return {{"prompt", prompt.text}, {"prompt_ids", prompt.ids}, {"outputs", std::move(list)}};
 }
 
-void write_json(nlohmann::ordered_json results) {
-  const nlohmann::ordered_json document{{"results", std::move(results)}};
+void write_json(nlohmann::ordered_json results, const Run& run) {
+  const nlohmann::ordered_json document{{"results", std::move(results)},
+                                        {"weights", name_of(run.weight_format())}};
   // A byte model may write bytes that are not UTF-8: they become U+FFFD.
   write(shown_json(document) + "\n");
 }
@@ -227,6 +228,7 @@ class Writer {
  public:
   Writer(const GenerateArguments& arguments, const Run& run)
       : arguments_(arguments),
+        run_(run),
         options_(options_of(arguments, run.experiment().generation)),
         generator_(run.model(), run.tokenizer()),
         reader_{.tokenizer = run.tokenizer(),
@@ -310,7 +312,7 @@ class Writer {
       auto results = nlohmann::ordered_json::array();
       for (size_t p = 0; p < prompts.size(); ++p)
         results.push_back(result_json(prompts[p], generations[p].outputs));
-      return write_json(std::move(results));
+      return write_json(std::move(results), run_);
     }
     const auto layout = layout_of(prompts.size());
     std::string text;
@@ -323,6 +325,7 @@ class Writer {
   }
 
   const GenerateArguments& arguments_;
+  const Run& run_;
   const GenerationConfig options_;
   std::optional<Run> draft_;  // proposes tokens
   Generator generator_;
@@ -360,7 +363,7 @@ void chat(const GenerateArguments& arguments, const Run& run) {
       write(generation.outputs[0].text + "\n");
     }
   }
-  if (arguments.json) write_json(std::move(results));
+  if (arguments.json) write_json(std::move(results), run);
 }
 
 void check_chat_options(const GenerateArguments& arguments) {
@@ -420,7 +423,7 @@ void fill_masks(const GenerateArguments& arguments, const Run& run) {
     results.push_back(result_json(prompt, filled.outputs));
     text += as_text(filled);
   }
-  arguments.json ? write_json(std::move(results)) : write(text);
+  arguments.json ? write_json(std::move(results), run) : write(text);
 }
 
 void generate(const GenerateArguments& arguments) {

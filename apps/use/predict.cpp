@@ -410,7 +410,8 @@ bool predict(const PredictArguments& arguments, const Run& run) {
   const bool shows_all = arguments.json || task_type(run.experiment()).predicts == PredictionKind::objects;
   const int64_t top = arguments.top.value_or(shows_all ? kEveryLabel : kShownLabels);
   const auto column = column_for(arguments, run, inputs.size());
-  std::cout << (arguments.json ? to_json(predictions, top) + "\n" : to_text(predictions, top, column));
+  std::cout << (arguments.json ? to_json(predictions, top, run.weight_format()) + "\n"
+                               : to_text(predictions, top, column));
   return !unreadable.any();
 }
 
@@ -469,6 +470,7 @@ int predict(const PredictArguments& arguments) {
 
 void add_predict(CLI::App& app, int& exit_code) {
   const auto arguments = std::make_shared<PredictArguments>();
+  arguments->run.automatic = AutomaticWeights::by_precision;
   auto* command = app.add_subcommand("predict",
                                      "Classify texts, their words or images, find objects in images, write "
                                      "down recordings, or fold proteins");

@@ -180,13 +180,16 @@ void score(const ScoreArguments& arguments) {
   }
   auto results = nlohmann::ordered_json::array();
   for (size_t i = 0; i < lines.size(); ++i) results.push_back(as_json(lines[i], logprobs[i]));
-  std::cout << json_text(nlohmann::ordered_json{{"results", std::move(results)}}) << '\n';
+  std::cout << json_text(nlohmann::ordered_json{{"results", std::move(results)},
+                                                {"weights", name_of(run.weight_format())}})
+            << '\n';
 }
 
 }  // namespace
 
 void add_score(CLI::App& app) {
   const auto arguments = std::make_shared<ScoreArguments>();
+  arguments->run.automatic = AutomaticWeights::by_precision;
   auto* command = app.add_subcommand(
       "score", "Say how likely texts are to a decoder, or answers to an encoder-decoder: log-probabilities");
   add_run(*command, arguments->run.dir);

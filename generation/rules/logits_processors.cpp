@@ -51,6 +51,13 @@ torch::Tensor SuppressTokens::process(const torch::Tensor& logits, std::span<con
   return result;
 }
 
+bool SuppressTokens::add_to(RowRules& rules) const {
+  if (!rules.add(RowRules::Step::suppressed)) return false;
+  rules.suppressed = sorted_;
+  rules.vocab_size = vocab_size_;
+  return true;
+}
+
 torch::Tensor ForbiddenTokens::process(const torch::Tensor& logits,
                                        std::span<const SequenceView> rows) const {
   const auto where = rows_of(holds_, rows);
@@ -92,12 +99,21 @@ torch::Tensor LengthDecay::process(const torch::Tensor& logits, std::span<const 
   return result;
 }
 
+double Temperature::divisor(double temperature) {
+  constexpr double smallest = 1e-30, largest = 1e30;
+  return std::clamp(temperature, smallest, largest);
+}
+
 torch::Tensor Temperature::process(const torch::Tensor& logits, std::span<const SequenceView>) const {
   if (temperature_ == 1.0) return logits;
   // The largest logit is subtracted first, so nothing overflows: with a tiny temperature the likeliest token
   // has 0 and all others are far below.
-  constexpr double smallest = 1e-30, largest = 1e30;
-  return (logits - logits.amax(1, /*keepdim=*/true)) / std::clamp(temperature_, smallest, largest);
+  return (logits - logits.amax(1, /*keepdim=*/true)) / divisor(temperature_);
+}
+
+bool Temperature::add_to(RowRules& rules) const {
+  rules.temperature = temperature_;
+  return rules.add(RowRules::Step::temperature);
 }
 
 torch::Tensor TopK::process(const torch::Tensor& logits, std::span<const SequenceView>) const {
@@ -111,6 +127,11 @@ torch::Tensor TopK::process(const torch::Tensor& logits, std::span<const Sequenc
                             kImpossible);
 }
 
+bool TopK::add_to(RowRules& rules) const {
+  rules.top_k = k_;
+  return rules.add(RowRules::Step::top_k);
+}
+
 torch::Tensor TopP::process(const torch::Tensor& logits, std::span<const SequenceView>) const {
   if (p_ >= 1.0) return logits;
   const auto order = std::get<1>(torch::sort(logits, /*stable=*/true, /*dim=*/1, /*descending=*/true));
@@ -122,10 +143,20 @@ torch::Tensor TopP::process(const torch::Tensor& logits, std::span<const Sequenc
   return logits.masked_fill(keep.logical_not(), kImpossible);
 }
 
+bool TopP::add_to(RowRules& rules) const {
+  rules.top_p = p_;
+  return rules.add(RowRules::Step::top_p);
+}
+
 torch::Tensor MinP::process(const torch::Tensor& logits, std::span<const SequenceView>) const {
   if (p_ <= 0) return logits;
   const auto least = logits.amax(1, /*keepdim=*/true) + std::log(p_);  // (B, 1)
   return logits.masked_fill(logits < least, kImpossible);
+}
+
+bool MinP::add_to(RowRules& rules) const {
+  rules.min_p = p_;
+  return rules.add(RowRules::Step::min_p);
 }
 
 torch::Tensor TypicalP::process(const torch::Tensor& logits, std::span<const SequenceView>) const {

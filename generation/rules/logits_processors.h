@@ -10,6 +10,7 @@
 
 #include <torch/types.h>
 
+#include "generation/rules/row_rules.h"
 #include "tokenizers/tokenizer.h"
 
 namespace zoo {
@@ -29,6 +30,8 @@ class LogitsProcessor {
   /// logits: (B, V) float32 → (B, V), -inf = cannot be chosen. `rows`: the B sequences. Rows are independent
   /// of each other, and at least one token of each stays possible. Does not change its input.
   virtual torch::Tensor process(const torch::Tensor& logits, std::span<const SequenceView> rows) const = 0;
+  /// Adds this rule to those of a row, if numbers can say it. Returns whether it did.
+  virtual bool add_to(RowRules&) const { return false; }
 };
 
 /// Processors in the order in which they are applied.
@@ -42,6 +45,7 @@ class SuppressTokens final : public LogitsProcessor {
  public:
   SuppressTokens(const TokenIds& ids, int64_t vocab_size, torch::Device device);
   torch::Tensor process(const torch::Tensor& logits, std::span<const SequenceView> rows) const override;
+  bool add_to(RowRules& rules) const override;
 
  private:
   TokenIds sorted_;
@@ -89,7 +93,10 @@ class LengthDecay final : public LogitsProcessor {
 class Temperature final : public LogitsProcessor {
  public:
   explicit Temperature(double temperature) : temperature_(temperature) {}
+  /// The temperature, or the nearest one by which numbers can be divided.
+  static double divisor(double temperature);
   torch::Tensor process(const torch::Tensor& logits, std::span<const SequenceView> rows) const override;
+  bool add_to(RowRules& rules) const override;
 
  private:
   double temperature_;
@@ -101,6 +108,7 @@ class TopK final : public LogitsProcessor {
  public:
   explicit TopK(int64_t k) : k_(k) {}
   torch::Tensor process(const torch::Tensor& logits, std::span<const SequenceView> rows) const override;
+  bool add_to(RowRules& rules) const override;
 
  private:
   int64_t k_;
@@ -112,6 +120,7 @@ class TopP final : public LogitsProcessor {
  public:
   explicit TopP(double p) : p_(p) {}
   torch::Tensor process(const torch::Tensor& logits, std::span<const SequenceView> rows) const override;
+  bool add_to(RowRules& rules) const override;
 
  private:
   double p_;
@@ -122,6 +131,7 @@ class MinP final : public LogitsProcessor {
  public:
   explicit MinP(double p) : p_(p) {}
   torch::Tensor process(const torch::Tensor& logits, std::span<const SequenceView> rows) const override;
+  bool add_to(RowRules& rules) const override;
 
  private:
   double p_;

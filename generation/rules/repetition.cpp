@@ -100,6 +100,21 @@ torch::Tensor RepetitionPenalty::process(const torch::Tensor& logits,
   return replaced(logits, indices, torch::where(scores < 0, scores * penalty_, scores / penalty_));
 }
 
+bool RepetitionPenalty::add_to(RowRules& rules) const {
+  // RowRules counts the tokens that are chosen among those that were said.
+  if (said_.which == PresentTokens::in_prompt || !rules.add(RowRules::Step::repetition)) return false;
+  rules.repetition_penalty = penalty_;
+  rules.said = [said = said_](const SequenceView& row) { return said.of(row); };
+  return true;
+}
+
+bool OccurrencePenalty::add_to(RowRules& rules) const {
+  if (!rules.add(RowRules::Step::occurrence)) return false;
+  rules.presence_penalty = presence_;
+  rules.frequency_penalty = frequency_;
+  return true;
+}
+
 torch::Tensor OccurrencePenalty::process(const torch::Tensor& logits,
                                          std::span<const SequenceView> rows) const {
   const auto places = occurrences(rows, PresentTokens::in_output, logits.size(1));

@@ -37,6 +37,7 @@ class RepetitionPenalty final : public LogitsProcessor {
  public:
   RepetitionPenalty(double penalty, SaidTokens said) : penalty_(penalty), said_(std::move(said)) {}
   torch::Tensor process(const torch::Tensor& logits, std::span<const SequenceView> rows) const override;
+  bool add_to(RowRules& rules) const override;
 
  private:
   double penalty_;
@@ -49,6 +50,7 @@ class OccurrencePenalty final : public LogitsProcessor {
  public:
   OccurrencePenalty(double presence, double frequency) : presence_(presence), frequency_(frequency) {}
   torch::Tensor process(const torch::Tensor& logits, std::span<const SequenceView> rows) const override;
+  bool add_to(RowRules& rules) const override;
 
  private:
   double presence_, frequency_;

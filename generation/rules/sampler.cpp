@@ -24,16 +24,11 @@ std::vector<int64_t> checked(const torch::Tensor& tokens, const torch::Tensor& e
   return result;
 }
 
-/// A row for each number in 0 … 1: the token at this share of the row's mass. mass: (B, V) float64, not
-/// negative.
-std::vector<int64_t> tokens_at(const std::vector<double>& shares, const torch::Tensor& mass) {
-  const auto u = torch::tensor(shares, torch::kFloat64).to(mass.device()).unsqueeze(1);  // (B, 1)
-  const auto sums = mass.cumsum(1);
-  const auto total = sums.narrow(1, sums.size(1) - 1, 1);
-  // The point stays below the total, so a first token beyond it exists, and has a probability above 0.
-  const auto point = torch::minimum(u * total, torch::nextafter(total, torch::zeros_like(total)));
-  const auto tokens = torch::searchsorted(sums, point, /*out_int32=*/false, /*right=*/true);
-  return checked(tokens.squeeze(1), total.squeeze(1));
+/// The same on the host. Fails if a mass is not a number.
+std::vector<int64_t> chosen_at(const std::vector<double>& shares, const torch::Tensor& mass) {
+  const auto numbers = torch::tensor(shares, torch::kFloat64).to(mass.device()).unsqueeze(1);  // (B, 1)
+  const auto [tokens, total] = tokens_at(numbers, mass);
+  return checked(tokens, total);
 }
 
 torch::Tensor probabilities(const torch::Tensor& logits) { return logits.to(torch::kFloat64).softmax(1); }
@@ -54,6 +49,27 @@ double uniform(uint64_t seed, const Draw& draw) {
   return static_cast<double>((high << 32 | low) >> 11) * 0x1p-53;
 }
 
+double number_of_token(uint64_t seed, const Draw& draw) { return uniform_for(Purpose::token, seed, draw); }
+
+TokensAt tokens_at(const torch::Tensor& numbers, const torch::Tensor& mass) {
+  const auto sums = mass.cumsum(1);
+  const auto total = sums.narrow(1, sums.size(1) - 1, 1);
+  // The point stays below the total, so a first token beyond it exists, and has a probability above 0.
+  const auto point = torch::minimum(numbers * total, torch::nextafter(total, torch::zeros_like(total)));
+  const auto tokens = torch::searchsorted(sums, point, /*out_int32=*/false, /*right=*/true);
+  return {.tokens = tokens.squeeze(1), .total = total.squeeze(1)};
+}
+
+bool GreedySampler::add_to(RowRules& rules) const {
+  rules.seed.reset();
+  return rules.add(RowRules::Step::choice);
+}
+
+bool RandomSampler::add_to(RowRules& rules) const {
+  rules.seed = seed_;
+  return rules.add(RowRules::Step::choice);
+}
+
 std::vector<int64_t> GreedySampler::sample(const torch::Tensor& logits, std::span<const Draw>) const {
   const auto [best, tokens] = logits.max(1);
   return checked(tokens, best);
@@ -61,8 +77,8 @@ std::vector<int64_t> GreedySampler::sample(const torch::Tensor& logits, std::spa
 
 std::vector<int64_t> RandomSampler::sample(const torch::Tensor& logits, std::span<const Draw> draws) const {
   std::vector<double> numbers;
-  for (const auto& draw : draws) numbers.push_back(uniform_for(Purpose::token, seed_, draw));
-  return tokens_at(numbers, probabilities(logits));
+  for (const auto& draw : draws) numbers.push_back(number_of_token(seed_, draw));
+  return chosen_at(numbers, probabilities(logits));
 }
 
 Sampler::Drafted Sampler::draft(const torch::Tensor& logits, const Draw& draw) const {
@@ -79,7 +95,7 @@ std::vector<int64_t> Sampler::check(const Proposal& proposal, const torch::Tenso
 
 Sampler::Drafted RandomSampler::draft(const torch::Tensor& logits, const Draw& draw) const {
   const auto distribution = probabilities(logits);
-  const auto token = tokens_at({uniform_for(Purpose::draft, seed_, draw)}, distribution).front();
+  const auto token = chosen_at({uniform_for(Purpose::draft, seed_, draw)}, distribution).front();
   return {.token = token, .distribution = distribution[0]};
 }
 
@@ -99,7 +115,7 @@ std::vector<int64_t> RandomSampler::check(const Proposal& proposal, const torch:
     auto rest = (p - q).clamp_min(0).unsqueeze(0);
     // Equal distributions differ by rounding only.
     if (rest.sum().item<double>() == 0) rest = p.unsqueeze(0);
-    tokens.push_back(tokens_at({uniform_for(Purpose::replacement, seed_, draws[i])}, rest).front());
+    tokens.push_back(chosen_at({uniform_for(Purpose::replacement, seed_, draws[i])}, rest).front());
     return tokens;
   }
   const auto n = static_cast<int64_t>(tokens.size());

@@ -9,6 +9,8 @@
 
 #include <torch/types.h>
 
+#include "generation/rules/row_rules.h"
+
 namespace zoo {
 
 /// Identifies the token for which a random number is drawn.
@@ -20,6 +22,14 @@ struct Draw {
 
 /// Uniform in [0, 1), 53 bits: Philox4x32-10 (Salmon et al. 2011) with key `seed` and counter `draw`.
 double uniform(uint64_t seed, const Draw& draw);
+/// The number by which RandomSampler draws a token.
+double number_of_token(uint64_t seed, const Draw& draw);
+/// A row for each number (B, 1) float64 in 0 … 1: the token (B) at this share of the row's mass, and the
+/// whole mass (B). mass: (B, V) float64, not negative; V at a row whose mass is not a number.
+struct TokensAt {
+  torch::Tensor tokens, total;
+};
+TokensAt tokens_at(const torch::Tensor& numbers, const torch::Tensor& mass);
 
 /// Tokens that may follow a text.
 struct Proposal {
@@ -34,6 +44,8 @@ class Sampler {
   /// logits: (B, V) float32, -inf = cannot be chosen → B token ids. Throws CheckpointError if a row holds a
   /// NaN or no token that can be chosen.
   virtual std::vector<int64_t> sample(const torch::Tensor& logits, std::span<const Draw> draws) const = 0;
+  /// Adds what it does to the rules of a row, if numbers can say it. Returns whether it did.
+  virtual bool add_to(RowRules&) const { return false; }
 
   /// The token of a draft, and the distribution from which it was drawn, (V) float64; undefined if it was not
   /// drawn. logits: (1, V).
@@ -53,6 +65,7 @@ class Sampler {
 class GreedySampler final : public Sampler {
  public:
   std::vector<int64_t> sample(const torch::Tensor& logits, std::span<const Draw> draws) const override;
+  bool add_to(RowRules& rules) const override;
 };
 
 /// Draws a token with its probability, softmax(logits). A token x of a proposal whose tokens were drawn is
@@ -63,6 +76,7 @@ class RandomSampler final : public Sampler {
  public:
   explicit RandomSampler(uint64_t seed) : seed_(seed) {}
   std::vector<int64_t> sample(const torch::Tensor& logits, std::span<const Draw> draws) const override;
+  bool add_to(RowRules& rules) const override;
   Drafted draft(const torch::Tensor& logits, const Draw& draw) const override;
   std::vector<int64_t> check(const Proposal& proposal, const torch::Tensor& logits,
                              std::span<const Draw> draws) const override;

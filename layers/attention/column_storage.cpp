@@ -8,9 +8,14 @@ namespace zoo {
 namespace {
 
 /// Writes `x` (B, K, T, D) into the columns of `range`.
-void write_columns(torch::Tensor& storage, const torch::Tensor& x, const PositionRange& range) {
+void write_columns(const torch::Tensor& storage, const torch::Tensor& x, const PositionRange& range) {
   if (!range.differs_by_row()) {
     storage.narrow(2, range.first(), range.count()).copy_(x);
+    return;
+  }
+  if (range.count() == 1) {
+    const auto columns = range.columns().view({-1, 1, 1, 1}).expand(x.sizes());
+    storage.scatter_(2, columns, x.to(storage.scalar_type()));
     return;
   }
   const auto rows = torch::arange(x.size(0), range.columns().options()).unsqueeze(1);  // (B, 1)
@@ -39,7 +44,9 @@ torch::Tensor rows_without_columns(int64_t n_rows, const torch::Tensor& like) {
 }
 
 ColumnStorage::ColumnStorage(int64_t n_rows, const KeysAndValues& like)
-    : keys_(rows_without_columns(n_rows, like.keys)), values_(rows_without_columns(n_rows, like.values)) {}
+    : keys_(rows_without_columns(n_rows, like.keys)),
+      values_(rows_without_columns(n_rows, like.values)),
+      n_rows_(n_rows) {}
 
 void ColumnStorage::write(const KeysAndValues& tokens, const PositionRange& range) {
   constexpr int64_t fewest = 32;
@@ -49,19 +56,21 @@ void ColumnStorage::write(const KeysAndValues& tokens, const PositionRange& rang
     keys_ = with_capacity(keys_, n_columns_, larger);
     values_ = with_capacity(values_, n_columns_, larger);
   }
-  write_columns(keys_, tokens.keys, range);
-  write_columns(values_, tokens.values, range);
+  write_columns(keys_.narrow(0, 0, n_rows_), tokens.keys, range);
+  write_columns(values_.narrow(0, 0, n_rows_), tokens.values, range);
   n_columns_ = range.n_keys();
 }
 
 KeysAndValues ColumnStorage::columns(int64_t n) const {
-  return {.keys = keys_.narrow(2, 0, n), .values = values_.narrow(2, 0, n)};
+  const auto first = [&](const torch::Tensor& all) { return all.narrow(0, 0, n_rows_).narrow(2, 0, n); };
+  return {.keys = first(keys_), .values = first(values_)};
 }
 
 void ColumnStorage::reorder(const torch::Tensor& rows) {
   // With their whole capacity: beams are reordered at every step, and must not grow anew each time.
   keys_ = keys_.index_select(0, rows);
   values_ = values_.index_select(0, rows);
+  n_rows_ = rows.size(0);
 }
 
 void ColumnStorage::join(const KeyValueStorage& other) {
@@ -69,6 +78,7 @@ void ColumnStorage::join(const KeyValueStorage& other) {
   const auto mine = columns(n_columns_), others = more.columns(more.n_columns_);
   keys_ = joined_rows(mine.keys, others.keys);
   values_ = joined_rows(mine.values, others.values);
+  n_rows_ += more.n_rows_;
   n_columns_ = std::max(n_columns_, more.n_columns_);
 }
 
@@ -84,6 +94,36 @@ std::unique_ptr<KeyValueStorage> ColumnStorage::copy() const {
 }
 
 int64_t ColumnStorage::bytes() const { return static_cast<int64_t>(keys_.nbytes() + values_.nbytes()); }
+
+bool ColumnStorage::reserve(int64_t n_rows, int64_t n_columns) {
+  const int64_t rows = std::max(n_rows, keys_.size(0)), columns = std::max(n_columns, keys_.size(2));
+  if (rows == keys_.size(0) && columns == keys_.size(2)) return false;
+  const auto larger = [&](const torch::Tensor& x) {
+    auto result = torch::zeros({rows, x.size(1), columns, x.size(3)}, x.options());
+    result.narrow(0, 0, x.size(0)).narrow(2, 0, x.size(2)).copy_(x);
+    return result;
+  };
+  keys_ = larger(keys_);
+  values_ = larger(values_);
+  return true;
+}
+
+void ColumnStorage::place(int64_t slot, const ColumnStorage& from, int64_t row, int64_t n) {
+  const auto copy = [&](const torch::Tensor& to, const torch::Tensor& source) {
+    to[slot].narrow(1, 0, n).copy_(source[row].narrow(1, 0, n));
+    to[slot].narrow(1, n, to.size(2) - n).zero_();
+  };
+  copy(keys_, from.keys_);
+  copy(values_, from.values_);
+}
+
+std::unique_ptr<ColumnStorage> ColumnStorage::row(int64_t row, int64_t n) const {
+  auto result = std::make_unique<ColumnStorage>(1, KeysAndValues{.keys = keys_, .values = values_});
+  result->keys_ = keys_.narrow(0, row, 1).narrow(2, 0, n).clone();
+  result->values_ = values_.narrow(0, row, 1).narrow(2, 0, n).clone();
+  result->n_columns_ = n;
+  return result;
+}
 
 std::unique_ptr<KeyValueStorage> ColumnStorage::empty(int64_t n_rows) const {
   return std::make_unique<ColumnStorage>(n_rows, KeysAndValues{.keys = keys_, .values = values_});

@@ -23,7 +23,8 @@ torch::Tensor joined_rows(const torch::Tensor& a, const torch::Tensor& b);
 torch::Tensor rows_without_columns(int64_t n_rows, const torch::Tensor& like);
 
 /// All rows in one tensor, as the attention of GPUs reads them. It grows by doubling: most calls copy new
-/// tokens only. reorder(), join() and copy() copy all rows.
+/// tokens only. reorder(), join() and copy() copy all rows. Rows that come and go without such copies are in
+/// slots (DecodingState::slots()).
 class ColumnStorage final : public KeyValueStorage {
  public:
   /// `like`: keys (B, K, …, Dh) and values (B, K, …, Dv) that give shapes, type and device.
@@ -41,9 +42,18 @@ class ColumnStorage final : public KeyValueStorage {
   int64_t bytes() const override;
   std::unique_ptr<KeyValueStorage> empty(int64_t n_rows) const override;
 
+  /// Makes room for so many rows and columns, which are zeros. Returns whether the memory has moved.
+  bool reserve(int64_t n_rows, int64_t n_columns);
+  /// From now on there are the first `n_rows` rows of those that are reserved.
+  void use_rows(int64_t n_rows) { n_rows_ = n_rows; }
+  /// Row `slot` gets the first `n` columns of row `row` of `from`, and zeros behind them.
+  void place(int64_t slot, const ColumnStorage& from, int64_t row, int64_t n);
+  /// A copy of the first n columns of one row.
+  std::unique_ptr<ColumnStorage> row(int64_t row, int64_t n) const;
+
  private:
-  torch::Tensor keys_, values_;  // (B, K, capacity, D)
-  int64_t n_columns_ = 0;
+  torch::Tensor keys_, values_;  // (reserved rows, K, capacity, D)
+  int64_t n_rows_ = 0, n_columns_ = 0;
 };
 
 }  // namespace zoo

@@ -4,6 +4,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include <ATen/autocast_mode.h>
 #include <fmt/format.h>
 #include <torch/types.h>
 #include <torch/utils.h>
@@ -17,13 +18,23 @@
 namespace zoo {
 namespace {
 
+/// `heads` in the type in which attention is computed: rounded once here, not at every step.
+torch::Tensor in_type_of_products(const torch::Tensor& heads) {
+  const auto device = heads.device().type();
+  const bool is_rounded = at::autocast::is_autocast_enabled(device) && heads.scalar_type() == torch::kFloat;
+  return is_rounded ? heads.to(at::autocast::get_autocast_dtype(device)) : heads;
+}
+
 /// Blocks on a CPU, whose kernel for decoding reads them. Other attention wants one tensor.
 std::unique_ptr<KeyValueStorage> new_storage(int64_t n_rows, CacheFormat format, const KeysAndValues& like) {
   const bool in_blocks =
       like.keys.is_cpu() && (format != CacheFormat::fp32 || (like.keys.scalar_type() == torch::kFloat &&
                                                              like.values.scalar_type() == torch::kFloat));
   TORCH_CHECK(in_blocks || format == CacheFormat::fp32, "only a CPU has a cache in ", name_of(format));
-  if (!in_blocks) return std::make_unique<ColumnStorage>(n_rows, like);
+  if (!in_blocks) {
+    return std::make_unique<ColumnStorage>(n_rows, KeysAndValues{.keys = in_type_of_products(like.keys),
+                                                                 .values = in_type_of_products(like.values)});
+  }
   return std::make_unique<BlockColumns>(n_rows, ColumnShape{.format = format,
                                                             .n_heads = like.keys.size(1),
                                                             .key_width = like.keys.size(3),
@@ -101,6 +112,15 @@ std::unique_ptr<LayerState> KeyValueState::copy() const {
   auto result = std::make_unique<KeyValueState>(n_rows_);
   result->format_ = format_;
   if (storage_) result->storage_ = storage_->copy();
+  return result;
+}
+
+ColumnStorage* KeyValueState::slots() { return dynamic_cast<ColumnStorage*>(storage_.get()); }
+
+std::unique_ptr<LayerState> KeyValueState::row(int64_t row, int64_t n) {
+  auto result = std::make_unique<KeyValueState>(1);
+  result->format_ = format_;
+  result->storage_ = slots()->row(row, n);
   return result;
 }
 

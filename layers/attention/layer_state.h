@@ -17,6 +17,7 @@
 
 namespace zoo {
 
+class ColumnStorage;
 class KeyValueState;
 class WindowState;
 
@@ -81,6 +82,10 @@ class KeyValueState final : public LayerState {
 
   /// Columns in use: the length of the longest row.
   int64_t n_columns() const;
+  /// The storage, if it has all rows in one tensor; null if not, or before anything is read.
+  ColumnStorage* slots();
+  /// A copy of the first n columns of one row; slots() is not null.
+  std::unique_ptr<LayerState> row(int64_t row, int64_t n);
 
  private:
   int64_t n_rows_;

@@ -1,5 +1,7 @@
 #include "layers/attention/mask.h"
 
+#include <limits>
+
 #include <torch/types.h>
 
 namespace zoo {
@@ -92,8 +94,20 @@ torch::Tensor Mask::materialize(int64_t n_queries, int64_t n_keys, torch::Device
   if (!materialized_) return visible_pairs(n_queries, n_keys, device);
   auto& made = *materialized_;
   if (made.n_queries != n_queries || made.n_keys != n_keys || made.device != device)
-    made = {n_queries, n_keys, device, visible_pairs(n_queries, n_keys, device)};
+    made = {n_queries, n_keys, device, visible_pairs(n_queries, n_keys, device), torch::Tensor()};
   return made.pairs;
+}
+
+torch::Tensor Mask::additive(int64_t n_queries, int64_t n_keys, torch::Device device,
+                             torch::ScalarType type) const {
+  const auto visible = materialize(n_queries, n_keys, device);
+  if (!visible.defined()) return visible;
+  if (materialized_ && materialized_->numbers.defined() && materialized_->numbers.scalar_type() == type)
+    return materialized_->numbers;
+  const auto numbers = torch::zeros(visible.sizes(), visible.options().dtype(type))
+                           .masked_fill_(visible.logical_not(), -std::numeric_limits<double>::infinity());
+  if (materialized_) materialized_->numbers = numbers;
+  return numbers;
 }
 
 Mask Mask::shared() const {

@@ -44,10 +44,16 @@ class Mask {
   /// (query, key) pairs.
   bool is_causal_or_lengths() const { return !offsets_.defined() && !keep_.defined(); }
 
+  /// Whether a query may see nothing at all. One that sees its own position sees something.
+  bool may_hide_all() const { return ends_.defined() || keep_.defined(); }
+
   /// (B|1, H|1, T, S) bool, true = visible; undefined if everything is visible.
   torch::Tensor materialize(int64_t n_queries, int64_t n_keys, torch::Device device) const;
-  /// The same mask for the layers of one call: they share the tensor of the first materialize(), as long as
-  /// the numbers of queries and keys and the device stay the same.
+  /// The same as numbers of this type, which are added to scores: 0 or -inf.
+  torch::Tensor additive(int64_t n_queries, int64_t n_keys, torch::Device device,
+                         torch::ScalarType type) const;
+  /// The same mask for the layers of one call: they share the tensors of the first materialize() and of the
+  /// first additive(), as long as the numbers of queries and keys, the device and the type stay the same.
   Mask shared() const;
 
  private:
@@ -61,7 +67,7 @@ class Mask {
   struct Materialized {
     int64_t n_queries = -1, n_keys = -1;
     torch::Device device = torch::kCPU;
-    torch::Tensor pairs;
+    torch::Tensor pairs, numbers;
   };
   std::shared_ptr<Materialized> materialized_;  // of shared()
 

@@ -27,6 +27,13 @@ PositionRange::PositionRange(std::span<const int64_t> before, std::span<const in
   columns_ = offsets_.unsqueeze(1) + torch::arange(count, offsets_.options());
 }
 
+PositionRange PositionRange::at(const torch::Tensor& offsets, int64_t n_keys) {
+  PositionRange range(n_keys - 1, 1);
+  range.offsets_ = offsets;
+  range.columns_ = offsets.unsqueeze(1);
+  return range;
+}
+
 PositionRange PositionRange::part(int64_t first, int64_t count) const {
   PositionRange part = *this;
   part.first_ += first;

@@ -25,6 +25,9 @@ class PositionRange {
   PositionRange(std::span<const int64_t> before, std::span<const int64_t> counts, int64_t count,
                 torch::Device device);
 
+  /// One token a row, at positions that only the device knows: offsets (B) int64, each below n_keys.
+  static PositionRange at(const torch::Tensor& offsets, int64_t n_keys);
+
   /// The columns `first` … `first` + `count` - 1 of this range.
   PositionRange part(int64_t first, int64_t count) const;
 
@@ -44,7 +47,7 @@ class PositionRange {
   const torch::Tensor& counts() const { return counts_; }
   /// (B, T) int64: the position of every column, padding included; undefined unless differs_by_row().
   const torch::Tensor& columns() const { return columns_; }
-  /// The position of column 0 of row b.
+  /// The position of column 0 of row b, unless only the device knows it.
   int64_t first_of(int64_t b) const { return rows_.empty() ? first_ : rows_[static_cast<size_t>(b)].first; }
   /// The number of tokens in row b.
   int64_t count_of(int64_t b) const { return rows_.empty() ? count_ : rows_[static_cast<size_t>(b)].count; }

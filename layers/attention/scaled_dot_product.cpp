@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include <ATen/autocast_mode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/types.h>
 
@@ -16,6 +17,19 @@ namespace zoo {
 namespace {
 
 constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
+
+/// The type in which attention is computed: autocast changes that of q.
+torch::ScalarType type_of_scores(const torch::Tensor& q) {
+  const auto device = q.device().type();
+  return at::autocast::is_autocast_enabled(device) ? at::autocast::get_autocast_dtype(device)
+                                                   : q.scalar_type();
+}
+
+/// The only query of each row, and the H/K heads that share keys as so many queries of K heads: no kernel has
+/// to repeat the keys. (B, H, 1, Dh) → (B, K, H/K, Dh)
+torch::Tensor as_queries_of_shared_heads(const torch::Tensor& q, int64_t n_kv_heads) {
+  return q.view({q.size(0), n_kv_heads, q.size(1) / n_kv_heads, q.size(3)});
+}
 
 // Mask and bias as one tensor, as the fused kernels take it: bool (true = visible) or additive.
 torch::Tensor combined_mask(const torch::Tensor& visible, const torch::Tensor& bias,
@@ -91,6 +105,15 @@ torch::Tensor fused_attention(const torch::Tensor& q, const torch::Tensor& k, co
                                          : options.mask.is_causal_or_lengths() && options.mask.is_causal();
   const bool causal_flag =
       hides_only_later_keys && n_queries == n_keys && n_queries > 1 && !options.bias.defined();
+  if (!q.is_cpu() && n_queries == 1 && options.dropout == 0 && !options.bias.defined() &&
+      !options.mask.may_hide_all()) {
+    const auto mask = options.mask.additive(1, n_keys, q.device(), type_of_scores(q));
+    const auto queries = grouped ? as_queries_of_shared_heads(q, k.size(1)) : q;
+    return at::scaled_dot_product_attention(queries, k, v,
+                                            mask.defined() ? std::make_optional(mask) : std::nullopt, 0,
+                                            /*is_causal=*/false, scale)
+        .reshape({q.size(0), q.size(1), 1, v.size(3)});
+  }
   const auto visible =
       causal_flag ? torch::Tensor() : options.mask.materialize(n_queries, n_keys, q.device());
   const auto mask = causal_flag ? torch::Tensor() : combined_mask(visible, options.bias, q.scalar_type());
@@ -98,7 +121,7 @@ torch::Tensor fused_attention(const torch::Tensor& q, const torch::Tensor& k, co
       at::scaled_dot_product_attention(q, k, v, mask.defined() ? std::make_optional(mask) : std::nullopt,
                                        options.dropout, causal_flag, options.scale, grouped);
   // LibTorch's kernels for processors give zeros where nothing is visible; not every kernel for GPUs does.
-  const bool needs_zeros = visible.defined() && !q.is_cpu();
+  const bool needs_zeros = visible.defined() && !q.is_cpu() && options.mask.may_hide_all();
   return needs_zeros ? torch::where(visible.any(-1, /*keepdim=*/true), out, torch::zeros({}, out.options()))
                      : out;
 }

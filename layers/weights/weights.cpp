@@ -84,6 +84,12 @@ torch::Tensor product_with(const PackedMatrix& matrix, const torch::Tensor& x, c
   return type == torch::kFloat ? y : y.to(type);
 }
 
+/// Whether products have this type, so that what is computed of one stays in it (models/precision.h).
+bool computes_in(torch::ScalarType type, torch::Device device) {
+  return at::autocast::is_autocast_enabled(device.type()) &&
+         at::autocast::get_autocast_dtype(device.type()) == type;
+}
+
 /// x Wᵀ + b for a matrix in fp32.
 torch::Tensor float_product(const torch::Tensor& x, const torch::Tensor& weight, const torch::Tensor& bias) {
   const auto plain = [](const torch::Tensor& t) {
@@ -118,10 +124,13 @@ torch::Tensor WeightMatrix::product(const torch::Tensor& x, const torch::Tensor&
   if (reads_rounded(x)) return rounded_linear(x, weight_, rounded_, bias);
   if (format_ == WeightFormat::fp32) return float_product(x, weight_, bias);
   // On a GPU: multiplied in the format, whole numbers in float.
-  const auto y = scales_.defined()
-                     ? torch::linear(with_rounded_inputs(x.to(torch::kFloat)), scaled(weight_, scales_))
-                     : torch::linear(x.to(weight_.scalar_type()), weight_);
-  return (bias.defined() ? y + bias : y).to(x.scalar_type());
+  if (scales_.defined()) {
+    const auto y = torch::linear(with_rounded_inputs(x.to(torch::kFloat)), scaled(weight_, scales_));
+    return (bias.defined() ? y + bias : y).to(x.scalar_type());
+  }
+  const auto type = weight_.scalar_type();
+  const auto y = torch::linear(x.to(type), weight_, bias.defined() ? bias.to(type) : bias);
+  return computes_in(type, weight_.device()) ? y : y.to(x.scalar_type());
 }
 
 torch::Tensor WeightMatrix::product(const torch::Tensor& x, const torch::Tensor& bias, int64_t first,
@@ -202,6 +211,14 @@ void MatrixModule::convert(WeightFormat format) {
   if (matrix_.format() != before) use_buffers();
 }
 
+void MatrixModule::convert_bias() {
+  if (!matrix_.defined() || matrix_.numbers().is_cpu()) return;
+  const auto type = matrix_.numbers().scalar_type();
+  if (type != torch::kBFloat16 && type != torch::kHalf) return;
+  if (auto* const bias = parameters_.find("bias"); bias && bias->defined())
+    bias->set_data(bias->detach().to(type));
+}
+
 /// Makes the matrix, which is the parameter, buffers.
 void MatrixModule::use_buffers() {
   parameters_.erase("weight");
@@ -245,7 +262,10 @@ void RoundedWeights::renew_if_changed() {
 
 void store_weights(torch::nn::Module& model, WeightFormat format) {
   for (const auto& module : model.modules()) {
-    if (auto* const owner = dynamic_cast<MatrixModule*>(module.get())) owner->convert(format);
+    auto* const owner = dynamic_cast<MatrixModule*>(module.get());
+    if (!owner) continue;
+    owner->convert(format);
+    owner->convert_bias();
   }
 }
 

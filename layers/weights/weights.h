@@ -59,7 +59,8 @@ class WeightOwner {
 ///   int8  a quarter of the memory: whole numbers from -127 to 127, and a scale for each row
 ///   int4  a seventh of the memory: whole numbers from -8 to 7, and a scale for each 32 numbers of a row
 /// Only fp32 can be trained. On the CPU the other formats are packed (layers/kernels/products). A GPU has the
-/// same numbers, those of int4 in bytes, and rounds the inputs of whole numbers in the same way.
+/// same numbers, those of int4 in bytes, and rounds the inputs of whole numbers in the same way. With bf16
+/// and fp16 it computes in this type, except for norms and sums (models/precision.h).
 enum class WeightFormat { fp32, bf16, fp16, int8, int4 };
 constexpr auto config_names(WeightFormat) {
   return std::to_array<std::string_view>({"fp32", "bf16", "fp16", "int8", "int4"});
@@ -133,6 +134,8 @@ class MatrixModule : public Module, public WeightOwner {
   /// Converts the matrix, if this module owns one. The module cannot be trained afterwards.
   void convert(WeightFormat format);
   WeightMatrix& own_matrix() { return matrix_; }
+  /// Gives the parameter "bias", if there is one, the type of the matrix where that has 16 bits: on a GPU.
+  void convert_bias();
 
  protected:
   /// Makes `weight` (O, I) the parameter.
@@ -169,8 +172,8 @@ class RoundedWeights {
 };
 
 /// Stores the linear maps and token tables of `model` and its submodules in fast_format(format), one after
-/// the other. Norms, biases and small tables do not change. Afterwards the model can neither be trained nor
-/// be written as a checkpoint.
+/// the other. Norms and small tables do not change, and biases only where products have 16 bits: on a GPU.
+/// Afterwards the model can neither be trained nor be written as a checkpoint.
 void store_weights(torch::nn::Module& model, WeightFormat format);
 
 }  // namespace zoo

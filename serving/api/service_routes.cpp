@@ -26,6 +26,7 @@ Json model_json(const ModelCard& card) {
   Json about{{"task", card.task},
              {"family", card.family},
              {"parameters", card.parameters},
+             {"weights", name_of(card.weights)},
              {"max_length", card.max_length ? Json(*card.max_length) : Json(nullptr)},
              {"can", std::move(can)}};
   if (card.max_seconds) about["max_seconds"] = *card.max_seconds;

@@ -19,6 +19,7 @@
 #include "io/config/config_file.h"
 #include "io/progress.h"
 #include "io/safetensors.h"
+#include "models/precision.h"
 #include "tests/support/training.h"
 
 namespace zoo::testing {
@@ -72,6 +73,39 @@ TEST_F(RunTest, OpensWithWeightsInAFormat) {
   save_safetensors(run / "model.safetensors", weights);
   EXPECT_THAT(message_of<CheckpointError>([&] { Run::open(run, torch::kCPU, WeightFormat::int8); }),
               AllOf(HasSubstr(matrix->first), HasSubstr("not numbers")));
+}
+
+// Where nobody names a format, a processor does what the run says. Others have bf16 where a GPU is fast with
+// it.
+TEST_F(RunTest, ChoosesAFormatForItsUse) {
+  auto experiment = world.experiment("language_modeling");
+  const torch::Device gpu(torch::kCUDA, 0);
+  const bool is_fast = resolve(Precision::automatic, gpu, 64) == Precision::bf16;
+  const auto fast_one = is_fast ? WeightFormat::bf16 : WeightFormat::fp32;
+  const auto chosen = [&](AutomaticWeights automatic, ModelOrigin origin, torch::Device device) {
+    return chosen_format(WeightChoice(std::nullopt, automatic), experiment, origin, device);
+  };
+  using enum AutomaticWeights;
+  for (const auto automatic : {stored, by_precision, fastest}) {
+    EXPECT_EQ(chosen(automatic, ModelOrigin::run, torch::kCPU), WeightFormat::fp32);
+    EXPECT_EQ(chosen(automatic, ModelOrigin::others, torch::kCPU), WeightFormat::fp32);
+    EXPECT_EQ(chosen(automatic, ModelOrigin::others, gpu), fast_one);
+  }
+  experiment.training.precision = Precision::bf16;
+  EXPECT_EQ(chosen(stored, ModelOrigin::run, gpu), WeightFormat::fp32);
+  EXPECT_EQ(chosen(by_precision, ModelOrigin::run, gpu), WeightFormat::bf16);
+  EXPECT_EQ(chosen(by_precision, ModelOrigin::run, torch::kCPU), WeightFormat::fp32);
+  experiment.training.precision = Precision::fp32;
+  EXPECT_EQ(chosen(by_precision, ModelOrigin::run, gpu), WeightFormat::fp32);
+  EXPECT_EQ(chosen(fastest, ModelOrigin::run, gpu), fast_one);
+  EXPECT_EQ(chosen_format(WeightFormat::int8, experiment, ModelOrigin::others, gpu), WeightFormat::int8);
+  experiment.generation.weights = WeightFormat::int4;
+  for (const auto automatic : {stored, by_precision, fastest})
+    EXPECT_EQ(chosen(automatic, ModelOrigin::run, gpu), WeightFormat::int4) << "the run says so";
+  experiment.generation.weights = WeightFormat::fp32;
+  experiment.training.precision = Precision::bf16;
+  experiment.task.type = "structure_prediction";
+  EXPECT_EQ(chosen(by_precision, ModelOrigin::run, gpu), WeightFormat::fp32);
 }
 
 TEST_F(RunTest, TakesTheNewestCheckpointWhileThereIsNoBest) {

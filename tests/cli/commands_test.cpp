@@ -117,7 +117,7 @@ TEST_F(Commands, WorkOnALanguageModel) {
   EXPECT_LT(other["tokens"], scores["tokens"]);
 
   const auto generated = document("generate " + run + " --prompt 'to be'");
-  ASSERT_THAT(keys(generated), ElementsAre("results"));
+  ASSERT_THAT(keys(generated), ElementsAre("results", "weights"));
   ASSERT_THAT(keys(generated["results"][0]), ElementsAre("outputs", "prompt", "prompt_ids"));
   EXPECT_THAT(keys(generated["results"][0]["outputs"][0]),
               ElementsAre("end", "ids", "logprobs", "score", "text"));
@@ -145,7 +145,7 @@ TEST_F(Commands, WorkOnAWriterWithRunningStates) {
   EXPECT_THAT(output("inspect writer.yaml" + attention), HasSubstr("B per sequence (all float32)"));
   EXPECT_THAT(output("inspect writer.yaml"), HasSubstr("to generate (all float32)"));
   train("writer.yaml --out sums" + attention);
-  EXPECT_THAT(keys(document("generate sums --prompt 'to be'")), ElementsAre("results"));
+  EXPECT_THAT(keys(document("generate sums --prompt 'to be'")), ElementsAre("results", "weights"));
   const auto outcome = zoo("attention sums --text 'to be'");
   EXPECT_EQ(outcome.code, 2);
   EXPECT_EQ(

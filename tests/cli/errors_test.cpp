@@ -247,7 +247,7 @@ TEST_F(Errors, OfTheCommandLineAreInOurWords) {
       {"generate run --temperature x", "--temperature: 'x' is not a number"},
       {"generate run --temperature nan", "--temperature: 'nan' is not a number"},
       {"generate run --top-k 1.5", "--top-k: '1.5' is not a whole number of at least 0"},
-      {"generate run --weights fp64", "--weights: 'fp64' is not one of fp32, bf16, fp16, int8, int4"},
+      {"generate run --weights fp64", "--weights: 'fp64' is not one of auto, fp32, bf16, fp16, int8, int4"},
       {"generate run --cache fp64", "--cache: 'fp64' is not one of fp32, bf16, int8"},
       {"evaluate run --split tset", "--split: 'tset' is not one of valid, test"},
       {"evaluate run --split 1", "--split: '1' is not one of valid, test"},

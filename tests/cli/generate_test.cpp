@@ -126,7 +126,8 @@ void expect_one_line(const Outcome& outcome, const std::string& problem) {
 TEST(Generate, PrintsTheDocumentedJson) {
   train_decoder();
   const auto document = generate_json("decoder --num-samples 2", "to be\nor\n");
-  ASSERT_EQ(keys(document), std::vector<std::string>{"results"});
+  ASSERT_EQ(keys(document), (std::vector<std::string>{"results", "weights"}));
+  EXPECT_EQ(document["weights"], "fp32");
   ASSERT_EQ(document["results"].size(), 2U);
   for (const auto& result : document["results"]) {
     EXPECT_EQ(keys(result), (std::vector<std::string>{"outputs", "prompt", "prompt_ids"}));

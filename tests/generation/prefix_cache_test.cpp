@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
-#include "generation/prompt_reading.h"
+#include "generation/rows/prompt_reading.h"
 #include "tests/support/fake_models.h"
 #include "tests/support/requests.h"
 

@@ -1,4 +1,4 @@
-#include "generation/row_shares.h"
+#include "generation/rows/row_shares.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -279,6 +279,7 @@ void check_rules(const c10::OperatorHandle& op, const Stack& arguments) {
   const auto& schema = op.schema();
   const auto& name = schema.name();
   const bool copies = is_one_of(name, {"aten::_copy_from", "aten::_copy_from_and_resize"});
+  const bool copies_numbers = name == "aten::where";  // other operations get them as arguments of the kernel
   bool crosses = false;
   for (size_t i = 0; i < arguments.size(); ++i) {
     auto value = arguments[i];
@@ -291,7 +292,7 @@ void check_rules(const c10::OperatorHandle& op, const Stack& arguments) {
       return tensor;
     });
   }
-  TORCH_CHECK(!record_now || !(waits(op, arguments) || (copies && crosses)),
+  TORCH_CHECK(!record_now || !(waits(op, arguments) || ((copies || copies_numbers) && crosses)),
               "operation not permitted when stream is capturing: ", name);
   if (is_one_of(name, {"aten::_softmax_backward_data", "aten::_log_softmax_backward_data"})) {
     const auto gradient = arguments[0].toTensor().scalar_type(), input = arguments[3].toScalarType();
@@ -361,7 +362,8 @@ void compute(const c10::OperatorHandle& op, Stack& stack) {
 // ---- graphs
 
 #ifdef ZOO_HAS_GRAPHS
-/// Records operations without an effect, as CUDA does, and replays them in the same memory.
+/// Records operations without an effect, as CUDA does, and replays them in the same memory. Only memory that
+/// is allocated meanwhile gets numbers at once, so that the processor's kernels find valid indices.
 class StrictGraph final : public at::GraphImplInterface {
  public:
   explicit StrictGraph(const at::GraphImplArgs&) {}
@@ -392,7 +394,10 @@ class StrictGraph final : public at::GraphImplInterface {
       for (size_t i = 0; i < stack.size(); ++i) copy_into(step.op, stack[i], step.results[i]);
     }
   }
-  void reset() override { steps_.clear(); }
+  void reset() override {
+    steps_.clear();
+    new_.clear();
+  }
   at::MempoolId_t pool() const override { return {0, 0}; }
   void enable_debug_mode() override {}
   void debug_dump(const std::string&) override {}
@@ -402,7 +407,10 @@ class StrictGraph final : public at::GraphImplInterface {
     const auto arguments = torch::jit::last(stack, op.schema().arguments().size()).vec();
     const auto before = contents_of(arguments);
     compute(op, stack);
-    if (op.schema().name().starts_with("aten::empty")) return;  // whoever gets it may give it another size
+    if (op.schema().name().starts_with("aten::empty")) {  // whoever gets it may give it another size
+      new_.push_back(stack.back().toTensor().storage());
+      return;
+    }
     const auto results = torch::jit::last(stack, op.schema().returns().size()).vec();
     for (const auto& [tensor, content] : before) compute_copy(tensor, content);
     steps_.push_back({op, arguments, results});
@@ -416,11 +424,11 @@ class StrictGraph final : public at::GraphImplInterface {
 
   /// Copies of the tensors that the operation may write. Nobody writes a tensor with elements that share
   /// memory.
-  static Contents contents_of(const Stack& arguments) {
+  Contents contents_of(const Stack& arguments) const {
     Contents contents;
     for (auto value : arguments) {
       visit_tensors(value, [&](const torch::Tensor& tensor) {
-        if (is_strict(tensor) && tensor.numel() > 0 &&
+        if (is_strict(tensor) && tensor.numel() > 0 && !is_new(tensor) &&
             at::has_internal_overlap(tensor) != at::MemOverlap::Yes) {
           Translation translation;
           contents.emplace_back(tensor, translation.to_processor(tensor).clone());
@@ -429,6 +437,10 @@ class StrictGraph final : public at::GraphImplInterface {
       });
     }
     return contents;
+  }
+  bool is_new(const torch::Tensor& tensor) const {
+    return std::ranges::any_of(new_,
+                               [&](const c10::Storage& one) { return one.is_alias_of(tensor.storage()); });
   }
   static void compute_copy(const torch::Tensor& to, const torch::Tensor& from) {
     Translation translation;
@@ -454,6 +466,7 @@ class StrictGraph final : public at::GraphImplInterface {
   }
 
   std::vector<Step> steps_;
+  std::vector<c10::Storage> new_;  // allocated while it is recorded
   bool records_ = false;
   torch::Tensor generator_;
 };

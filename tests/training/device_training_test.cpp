@@ -2,11 +2,11 @@
 
 #include <memory>
 
+#include "base/device_graph.h"
 #include "base/error.h"
+#include "base/recordable.h"
 #include "tests/support/errors.h"
 #include "tests/training/on_a_gpu.h"
-#include "training/device_graph.h"
-#include "training/recordable.h"
 
 namespace zoo::testing {
 namespace {

@@ -1,6 +1,7 @@
 // What people do with a trained model, on a GPU: the processor trains it, and both use it.
 
 #include <functional>
+#include <thread>
 
 #include "analysis/attention_maps.h"
 #include "analysis/embeddings.h"
@@ -9,6 +10,7 @@
 #include "generation/fill_mask.h"
 #include "generation/generator.h"
 #include "generation/text_scores.h"
+#include "models/inference_scope.h"
 #include "models/stack.h"
 #include "serving/service.h"
 #include "tests/support/errors.h"
@@ -52,7 +54,16 @@ TEST_P(UsesOnAGpu, TextsAreThoseOfTheProcessor) {
       {.max_new_tokens = 8, .beam = 4, .beam_groups = 2, .diversity_penalty = 0.5},
       {.max_new_tokens = 12, .temperature = 0, .prompt_lookup = 3},
       {.max_new_tokens = 8, .temperature = 0, .repetition_penalty = 1.3, .no_repeat_ngram_size = 2},
-      {.max_new_tokens = 8, .temperature = 0, .regex = "[a-z ]+"}};
+      {.max_new_tokens = 8, .temperature = 0, .regex = "[a-z ]+"},
+      {.max_new_tokens = 12, .temperature = 0.6, .seed = 8, .encoder_repetition_penalty = 0.5},
+      {.max_new_tokens = 30, .temperature = 1.2, .num_samples = 3, .seed = 5, .stop = {"e", "un"}},
+      {.max_new_tokens = 12, .temperature = 0.7, .seed = 6, .stop = {"a"}, .min_new_tokens = 5},
+      {.max_new_tokens = 12,
+       .temperature = 1.1,
+       .seed = 7,
+       .sequence_biases = {{.tokens = {9}, .bias = 2.0}},
+       .presence_penalty = 0.3,
+       .frequency_penalty = 0.2}};
   for (const std::string task : {"language_modeling", "text_to_text"}) {
     const auto here = trained(task, torch::kCPU), there = trained(task, device());
     for (size_t i = 0; i < ways.size(); ++i) {
@@ -154,6 +165,49 @@ TEST_P(UsesOnAGpu, WeightsInFewerBitsAreThoseOfTheProcessor) {
   }
 }
 
+// In 16 bits each task computes, and nearly as in fp32: no operation gets two types that a GPU refuses.
+TEST_P(UsesOnAGpu, EveryTaskComputesInSixteenBits) {
+  for (const std::string task :
+       {"language_modeling", "masked_language_modeling", "text_to_text", "text_classification",
+        "token_classification", "image_classification", "object_detection", "speech_recognition"}) {
+    const auto wanted = trained(task, device()).evaluate(Split::valid);
+    for (const auto format : {WeightFormat::bf16, WeightFormat::fp16}) {
+      SCOPED_TRACE(fmt::format("{}, {}", task, name_of(format)));
+      const auto run = trained(task, device(), format);
+      EXPECT_EQ(run.weight_format(), format);
+      EXPECT_NE(precision_in_use(run.model()), Precision::fp32);
+      const auto found = run.evaluate(Split::valid);
+      EXPECT_NEAR(found.at("loss"), wanted.at("loss"), 0.02 * std::max(1.0, std::abs(wanted.at("loss"))));
+    }
+  }
+}
+
+TEST_P(UsesOnAGpu, EveryKindOfLayerWritesInSixteenBits) {
+  const std::vector<std::vector<std::string>> models = {
+      {"model.position=sinusoidal", "model.norm_placement=post"},
+      {"model.position=rotary", "model.norm=rms_norm", "model.activation=swiglu", "model.n_kv_heads=1",
+       "model.qk_norm=true", "model.projection=fused", "model.gate=fused", "model.norm_placement=sandwich",
+       "model.attention_softcap=50", "model.logits_softcap=30"},
+      {"model.position=alibi"},
+      {"model.position=rotary", "model.attention={type: window, size: 5}"},
+      {"model.position=t5"},
+      {"model.position=shaw"},
+      {"model.position=rotary", "model.attention={type: strided, stride: 4}"},
+      {"model.attention=linear", "model.norm_placement=parallel", "model.layer_scale=0.1"},
+      {"model.attention=performer"},
+      {"model.attention={type: delta}", "model.position=none"}};
+  for (size_t i = 0; i < models.size(); ++i) {
+    SCOPED_TRACE(fmt::format("{}", fmt::join(models[i], ", ")));
+    const auto name = fmt::format("layers-{}", i);
+    train_on(torch::kCPU, "language_modeling", name, exact(models[i]));
+    const auto here = OpenRun::open(world().path(name), torch::kCPU),
+               there = OpenRun::open(world().path(name), device(), WeightFormat::bf16);
+    EXPECT_NEAR(there.evaluate(Split::valid).at("loss"), here.evaluate(Split::valid).at("loss"), 0.03);
+    EXPECT_FALSE(texts(there, {.max_new_tokens = 8, .temperature = 0.8}).empty());
+    EXPECT_FALSE(texts(there, {.max_new_tokens = 8, .beam = 2}).empty());
+  }
+}
+
 TEST_P(UsesOnAGpu, ACacheInFewerBitsIsRefusedAtTheStart) {
   const auto run = trained("language_modeling", device());
   for (const auto format : {CacheFormat::bf16, CacheFormat::int8}) {
@@ -189,6 +243,43 @@ TEST_P(UsesOnAGpu, AServerAnswersAsAGenerator) {
   std::string all;
   for (const auto& output : answer.outputs) all += output.text + "\n";
   EXPECT_EQ(all, texts(run, options));
+}
+
+// Each request has rules of its own, some of which only the host knows, and comes while others are written.
+TEST_P(UsesOnAGpu, AServerWritesInCompanyWhatItWritesAlone) {
+  const auto run = trained("language_modeling", torch::kCPU);
+  Service service(ServiceOptions{
+      .models = {{.id = "writer", .path = world().path("language_modeling"), .device = device()}}});
+  const std::vector<GenerationConfig> ways = {
+      {.max_new_tokens = 40, .temperature = 0.8, .seed = 3},
+      {.max_new_tokens = 9, .temperature = 0},
+      {.max_new_tokens = 30, .temperature = 1.3, .top_k = 5, .num_samples = 3, .seed = 4, .stop = {"o"}},
+      {.max_new_tokens = 30, .temperature = 1, .top_p = 0.8, .seed = 5, .repetition_penalty = 1.3},
+      {.max_new_tokens = 20, .temperature = 1, .seed = 6, .regex = "[a-z ]+"},
+      {.max_new_tokens = 25, .temperature = 0.9, .seed = 7, .prompt_lookup = 3}};
+  const auto written = [&](size_t i) {
+    std::vector<std::string> all;
+    for (const auto& output :
+         service.complete("writer", {.prompts = {kPrompts[i % kPrompts.size()]}, .options = ways[i]}).outputs)
+      all.push_back(output.text);
+    return all;
+  };
+  std::vector<std::vector<std::string>> alone, together(ways.size());
+  for (size_t i = 0; i < ways.size(); ++i) alone.push_back(written(i));
+  {
+    std::vector<std::jthread> clients;
+    for (size_t i = 0; i < ways.size(); ++i) clients.emplace_back([&, i] { together[i] = written(i); });
+  }
+  for (size_t i = 0; i < ways.size(); ++i) {
+    EXPECT_EQ(together[i], alone[i]) << "way " << i;
+    std::vector<std::string> here;
+    for (const auto& output : Generator(run.model(), run.tokenizer())
+                                  .generate({kPrompts[i % kPrompts.size()]}, ways[i])
+                                  .front()
+                                  .outputs)
+      here.push_back(output.text);
+    EXPECT_EQ(alone[i], here) << "way " << i;
+  }
 }
 
 TEST_P(UsesOnAGpu, SpeedIsMeasured) {

@@ -9,6 +9,7 @@
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/utils.h>
 
+#include "base/transfer.h"
 #include "tests/training/on_a_gpu.h"
 
 namespace zoo::testing {
@@ -67,6 +68,8 @@ TEST_F(DeviceWorkTest, CountsKernelsCopiesAndWaits) {
       << "memory that is not pinned";
   EXPECT_EQ(of([&] { torch::ones({2}).pin_memory().to(device_, /*non_blocking=*/true); }),
             (Numbers{0, 0, 1, 0, 0}));
+  EXPECT_EQ(of([&] { sent(torch::ones({2}), device_); }), (Numbers{0, 0, 1, 0, 0}));
+  EXPECT_EQ(of([&] { send(torch::ones({4}), x[1]); }), (Numbers{0, 0, 1, 0, 0}));
   EXPECT_EQ(of([&] { torch::nonzero(x); }), (Numbers{1, 1, 0, 0, 1}));
   EXPECT_EQ(of([&] { x.index({x > 0}); }).back(), 1) << "a size to wait for";
   EXPECT_EQ(of([&] { at::_foreach_add_({x, y}, 1); }), (Numbers{1, 1, 0, 0, 0}));

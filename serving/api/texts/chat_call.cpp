@@ -128,6 +128,7 @@ void read_tools_and_alternatives(RequestFields& fields, ChatApi api, TextCall& c
                                                           : "needs logprobs: true");
   }
   call.request.n_likeliest = n_top.value_or(0);
+  if (!call.answer.has_logprobs) call.request.logprobs = TokenLogprobs::none;
   call.answer.tools = read_tools(fields, api);
   if (call.answer.tools.choice == ToolChoice::required && call.has_form)
     fields.fail("tool_choice", "contradicts the form of the output: a call has a form of its own");

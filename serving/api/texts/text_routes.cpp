@@ -81,6 +81,7 @@ void complete(const ApiContext& context, const ApiCall& call) {
   const auto n_likeliest = fields.integer("logprobs", Limits::whole(0, kMostAlternatives));
   asked.answer.has_logprobs = n_likeliest.has_value();
   asked.request.n_likeliest = n_likeliest.value_or(0);
+  if (!n_likeliest) asked.request.logprobs = TokenLogprobs::none;
   options.max_new_tokens = fields.integer("max_tokens", Limits::whole(0, limits.most_tokens));
   const bool is_echo = fields.flag("echo", false);
   if (!is_echo && options.max_new_tokens == 0) fields.fail("max_tokens", "must be at least 1 without echo");

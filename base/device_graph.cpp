@@ -1,4 +1,6 @@
-#include "training/device_graph.h"
+#include "base/device_graph.h"
+
+#include <c10/util/Exception.h>
 
 #if __has_include(<ATen/core/GraphImplInterface.h>)
 #include <ATen/core/GraphImplInterface.h>
@@ -11,7 +13,8 @@ class GraphOfLibTorch final : public DeviceGraph {
   explicit GraphOfLibTorch(c10::DeviceType device) : graph_(at::create_graph_impl(device)) {}
   void begin(const DeviceGraph* other) override {
     const auto* const before = dynamic_cast<const GraphOfLibTorch*>(other);
-    graph_->capture_begin(before ? before->graph_->pool() : at::MempoolId_t{0, 0});
+    graph_->capture_begin(before ? before->graph_->pool() : at::MempoolId_t{0, 0},
+                          at::GraphCaptureMode::ThreadLocal);
   }
   void end() override { graph_->capture_end(); }
   void replay() override { graph_->replay(); }
@@ -37,7 +40,8 @@ class GraphOfCuda final : public DeviceGraph {
  public:
   void begin(const DeviceGraph* other) override {
     const auto* const before = dynamic_cast<const GraphOfCuda*>(other);
-    graph_.capture_begin(before ? before->pool_ : at::cuda::MempoolId_t{0, 0});
+    graph_.capture_begin(before ? before->pool_ : at::cuda::MempoolId_t{0, 0},
+                         cudaStreamCaptureModeThreadLocal);
     pool_ = graph_.pool();
   }
   void end() override { graph_.capture_end(); }
@@ -63,3 +67,22 @@ std::unique_ptr<DeviceGraph> make_device_graph(c10::DeviceType) { return nullptr
 
 }  // namespace zoo
 #endif
+
+namespace zoo {
+
+void record(DeviceGraph& graph, const DeviceGraph* other, const std::function<void()>& body) {
+  try {
+    graph.begin(other);
+    body();
+  } catch (...) {
+    try {
+      graph.end();
+    } catch (const c10::Error&) {
+      // The caller hears of the first error.
+    }
+    throw;
+  }
+  graph.end();
+}
+
+}  // namespace zoo

@@ -1,4 +1,4 @@
-#include "training/late_numbers.h"
+#include "base/late_numbers.h"
 
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <torch/types.h>

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <list>
 #include <optional>
+#include <vector>
 
 #include <torch/types.h>
 
@@ -20,6 +21,8 @@ class PrefixCache {
   /// most_bytes: of all states together; 0 = nothing is kept.
   explicit PrefixCache(int64_t most_bytes) : most_bytes_(most_bytes) {}
 
+  /// Whether anything is kept.
+  bool is_wanted() const { return most_bytes_ > 0; }
   /// A copy of the state of the longest beginning of `prompt` that is kept and leaves a token to be read.
   std::optional<DecodingState> find(const TokenIds& prompt);
   /// The number of tokens that `prompt` has in common with the beginning that shares most with it.
@@ -48,6 +51,12 @@ class PromptReading {
 
   /// Reads the next piece. Returns the number of tokens that it had.
   int64_t read();
+  /// Reads prompts of one model that are untouched, in one call, padded on the right. Each gets what it gets
+  /// alone, up to rounding. The model must continue prompts and keep every token.
+  static void read_together(const std::vector<PromptReading*>& prompts);
+  /// Whether nothing of it is read, nor known from other prompts.
+  bool is_untouched() const { return n_read_ == 0 && fields_.empty(); }
+  int64_t size() const { return std::ssize(prompt_); }
   bool is_read() const { return logits_.defined(); }
   /// Once it is read: the state of one row that has read the prompt, and the logits of its next token, (1, V)
   /// float32.
@@ -56,6 +65,7 @@ class PromptReading {
 
  private:
   void keep_state();
+  void keep_beginnings();
 
   GenerativeModel& model_;
   torch::Device device_;

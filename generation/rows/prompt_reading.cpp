@@ -1,9 +1,11 @@
-#include "generation/prompt_reading.h"
+#include "generation/rows/prompt_reading.h"
 
 #include <algorithm>
 #include <utility>
 
 #include <torch/types.h>
+
+#include "base/transfer.h"
 
 namespace zoo {
 namespace {
@@ -83,6 +85,46 @@ int64_t PromptReading::read() {
     keep_state();
   }
   return n_read_ - first;
+}
+
+void PromptReading::read_together(const std::vector<PromptReading*>& prompts) {
+  auto& model = prompts.front()->model_;
+  const auto device = prompts.front()->device_;
+  const auto n_rows = std::ssize(prompts);
+  int64_t longest = 0;
+  for (const auto* const prompt : prompts) longest = std::max(longest, prompt->size());
+  auto ids = torch::zeros({n_rows, longest}, torch::kInt64);
+  std::vector<int64_t> lengths, last;
+  for (int64_t b = 0; b < n_rows; ++b) {
+    const auto& tokens = prompts[static_cast<size_t>(b)]->prompt_;
+    std::ranges::copy(tokens, ids.mutable_data_ptr<int64_t>() + b * longest);
+    lengths.push_back(std::ssize(tokens));
+    last.push_back(b * longest + lengths.back() - 1);
+  }
+  // Padding is read like tokens, and forgotten. Causality hides it, so there is no mask of its own.
+  const TokenBatch all{.ids = sent(ids, device)};
+  auto state = model.begin({.input = all});
+  const auto at = LogitsAt::positions(sent(torch::tensor(last, torch::kInt64), device));
+  const auto logits = model.forward(all, state, at).to(torch::kFloat32);
+  state.truncate(lengths);
+  for (int64_t b = 0; b < n_rows; ++b) {
+    auto& prompt = *prompts[static_cast<size_t>(b)];
+    prompt.n_read_ = lengths[static_cast<size_t>(b)];
+    prompt.state_ = state.row(b);
+    prompt.logits_ = logits.narrow(0, b, 1);
+    prompt.keep_beginnings();
+  }
+}
+
+/// What keep_state() keeps of a prompt that is read piece by piece.
+void PromptReading::keep_beginnings() {
+  const int64_t last = (size() - 1) / piece_ * piece_;
+  for (const int64_t n : {n_shared_, last}) {
+    if (n == 0 || n > last || !cache_.is_wanted()) continue;
+    auto beginning = state_.copy();
+    beginning.truncate({n});
+    cache_.keep({prompt_.begin(), prompt_.begin() + n}, beginning.row(0));
+  }
 }
 
 /// The last whole piece serves the same prompt, or one that goes on from it; a piece that an earlier prompt

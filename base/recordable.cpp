@@ -1,4 +1,4 @@
-#include "training/recordable.h"
+#include "base/recordable.h"
 
 #include <algorithm>
 #include <array>

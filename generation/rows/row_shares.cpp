@@ -1,4 +1,4 @@
-#include "generation/row_shares.h"
+#include "generation/rows/row_shares.h"
 
 #include <algorithm>
 #include <map>
