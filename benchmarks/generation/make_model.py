@@ -72,6 +72,14 @@ def llama(shape, end):
         max_position_embeddings=shape["context"], bos_token_id=end, eos_token_id=end, tie_word_embeddings=False))
 
 
+def mixtral(shape, end):
+    return transformers.MixtralForCausalLM(transformers.MixtralConfig(
+        num_hidden_layers=shape["layers"], num_attention_heads=shape["heads"], num_key_value_heads=shape["kv_heads"],
+        hidden_size=shape["width"], intermediate_size=shape["inner"], num_local_experts=shape["experts"],
+        num_experts_per_tok=shape["active"], vocab_size=shape["vocabulary"], max_position_embeddings=shape["context"],
+        bos_token_id=end, eos_token_id=end, tie_word_embeddings=False, sliding_window=None))
+
+
 def marian(shape, padding):
     model = transformers.MarianMTModel(transformers.MarianConfig(
         encoder_layers=shape["layers"], decoder_layers=shape["layers"], encoder_attention_heads=shape["heads"],
@@ -83,11 +91,15 @@ def marian(shape, padding):
     return model
 
 
-def read_for_a_token(model):
-    """How many weights a generated token multiplies: the matrices of layers and head. Other rows of tables are not read."""
+def read_for_a_token(model, shape):
+    """How many weights a generated token multiplies: the matrices of layers and head. Other rows of tables are not read, and
+    of experts those that work for it."""
     head = model.get_output_embeddings().weight
     skipped = {id(module.weight) for module in model.modules() if isinstance(module, torch.nn.Embedding)} - {id(head)}
-    return sum(weight.numel() for weight in model.parameters() if weight.dim() > 1 and id(weight) not in skipped)
+    of_experts = {id(weight) for name, weight in model.named_parameters() if ".experts." in name}
+    share = shape["active"] / shape["experts"] if of_experts else 1
+    return round(sum(weight.numel() * (share if id(weight) in of_experts else 1)
+                     for weight in model.parameters() if weight.dim() > 1 and id(weight) not in skipped))
 
 
 def make(shape, directory):
@@ -95,12 +107,12 @@ def make(shape, directory):
     transformers.logging.set_verbosity_error()
     directory.mkdir(parents=True)
     last = shape["vocabulary"] - 1
-    model = {"gpt2": gpt2, "llama": llama, "marian": marian}[shape["family"]](shape, last)
+    model = {"gpt2": gpt2, "llama": llama, "mixtral": mixtral, "marian": marian}[shape["family"]](shape, last)
     is_marian = shape["family"] == "marian"
     tokenizer = marian_tokenizer(last + 1, directory) if is_marian else bpe_of_bytes(last + 1)
     model.save_pretrained(directory)
     tokenizer.save_pretrained(directory)
-    return {"parameters": model.num_parameters(only_trainable=True), "read_for_a_token": read_for_a_token(model)}
+    return {"parameters": model.num_parameters(only_trainable=True), "read_for_a_token": read_for_a_token(model, shape)}
 
 
 def main(job):

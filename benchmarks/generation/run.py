@@ -3,7 +3,7 @@
 
     benchmarks/generation/run.py [MODEL…] [--engines E…] [--formats F…] [--batches N…] [--rounds N] [--json FILE] [--write]
 
-Models: gpt-small, gpt2, llama-50m, and marian for beams. Prints a Markdown table for each model. A cell is the median over
+Models: gpt-small, gpt2, llama-50m, mixture, and marian for beams. Prints a Markdown table for each model. A cell is the median over
 the rounds; in brackets is zoo's advantage: zoo's speed over this one, or this one's time or memory over zoo's, within a
 round. The first round tries every setting of a peer. The others repeat, for each figure, the fastest one, which the table
 names. docs/performance.md says what the figures are. Exit code 2: bad input, 1: a program failed, 77: the Python of the

@@ -18,6 +18,8 @@ class Shape:
     context: int
     new: int
     kv_heads: int | None = None
+    experts: int | None = None
+    active: int | None = None  # experts that work for a token
 
     @property
     def has_beams(self):
@@ -50,6 +52,10 @@ SHAPES = {
     "llama-50m": Shape(
         what="Llama of 8 layers, 8 heads, 4 heads of keys, 512 wide, 1376 inside, vocabulary 32000", family="llama", width=512,
         layers=8, heads=8, kv_heads=4, inner=1376, vocabulary=32000, context=2048, new=64),
+    "mixture": Shape(
+        what="Mixtral of 8 layers, 8 heads, 4 heads of keys, 512 wide, 8 experts of 704 inside, 2 of which work for a token, "
+             "vocabulary 32000", family="mixtral", width=512, layers=8, heads=8, kv_heads=4, inner=704, experts=8, active=2,
+        vocabulary=32000, context=2048, new=64),
     "marian": Shape(
         what="Marian of 6 + 6 layers, 8 heads, 512 wide, 2048 inside, vocabulary 16000", family="marian", width=512, layers=6,
         heads=8, inner=2048, vocabulary=16000, context=512, new=20),
@@ -103,4 +109,6 @@ def supports(engine, shape, form):
     """Whether an engine has models of this family with weights in this format."""
     if engine == "llama.cpp" and shape.has_beams:
         return False  # it has no beam search
+    if engine == "CTranslate2" and shape.experts:
+        return False
     return not (engine == "transformers" and form == "int8")
