@@ -121,7 +121,7 @@ TEST_F(Predict, PrintsTheDocumentedJson) {
   for (const std::string family : kFamilies) {
     SCOPED_TRACE(family);
     const auto all = document("predict " + family + " --text 'good good good' --text 'bad bad'");
-    EXPECT_THAT(keys(all), ::testing::ElementsAre("results"));
+    EXPECT_THAT(keys(all), ::testing::ElementsAre("results", "weights"));
     ASSERT_THAT(all["results"], SizeIs(2));
     const auto& first = all["results"][0];
     EXPECT_THAT(keys(first), ::testing::ElementsAre("input", "labels"));
@@ -237,7 +237,7 @@ TEST_F(Predict, TextsAsVectors) {
   for (const std::string run : {"encoder", "decoder", "encoder_decoder", "writer", "filler", "translator"}) {
     SCOPED_TRACE(run);
     const auto document = this->document("embed " + run, "to be\nor\nthe question\nor");
-    EXPECT_THAT(keys(document), ::testing::ElementsAre("embeddings"));
+    EXPECT_THAT(keys(document), ::testing::ElementsAre("embeddings", "weights"));
     const auto& vectors = document["embeddings"];
     ASSERT_THAT(vectors, SizeIs(4));
     EXPECT_THAT(vectors, Each(SizeIs(16)));

@@ -101,7 +101,7 @@ TEST(SharedLayers, AreRefusedWhereLayersDiffer) {
   EXPECT_THAT(refusal(config), HasSubstr("model.first_norm"));
   config = with_groups(std::nullopt);
   config.embedding_map = EmbeddingMap::first;
-  EXPECT_THAT(refusal(config), HasSubstr("embedding_map has no effect without embedding_width"));
+  EXPECT_THAT(refusal(config), HasSubstr("model.embedding_map: has no effect without embedding_width"));
   config = with_groups(std::nullopt);
   config.pooler = false, config.pooler_norm = true;
   EXPECT_THAT(refusal(config), HasSubstr("model.pooler_norm"));

@@ -273,11 +273,9 @@ TEST_P(UsesOnAGpu, AServerWritesInCompanyWhatItWritesAlone) {
   for (size_t i = 0; i < ways.size(); ++i) {
     EXPECT_EQ(together[i], alone[i]) << "way " << i;
     std::vector<std::string> here;
-    for (const auto& output : Generator(run.model(), run.tokenizer())
-                                  .generate({kPrompts[i % kPrompts.size()]}, ways[i])
-                                  .front()
-                                  .outputs)
-      here.push_back(output.text);
+    const auto generated =
+        Generator(run.model(), run.tokenizer()).generate({kPrompts[i % kPrompts.size()]}, ways[i]);
+    for (const auto& output : generated.front().outputs) here.push_back(output.text);
     EXPECT_EQ(alone[i], here) << "way " << i;
   }
 }
