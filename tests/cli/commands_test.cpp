@@ -103,8 +103,8 @@ TEST_F(Commands, WorkOnALanguageModel) {
   }
 
   const auto scores = document("evaluate " + run);
-  EXPECT_THAT(keys(scores),
-              ElementsAre("bits_per_byte", "data", "loss", "perplexity", "tokens", "word_perplexity"));
+  EXPECT_THAT(keys(scores), ElementsAre("bits_per_byte", "data", "loss", "perplexity", "tokens", "weights",
+                                        "word_perplexity"));
   const double loss = scores["loss"];
   EXPECT_NEAR(scores["perplexity"], std::exp(loss), 1e-6);
   EXPECT_NEAR(scores["bits_per_byte"], loss / std::numbers::ln2, 1e-6) << "a character of ASCII is a byte";
@@ -158,8 +158,8 @@ TEST_F(Commands, WorkOnATranslator) {
   train("translator.yaml --out run");
   const auto evaluated = zoo("evaluate run --json");
   ASSERT_EQ(evaluated.code, 0) << evaluated.err;
-  EXPECT_THAT(keys(json::parse(evaluated.out)),
-              ElementsAre("bits_per_byte", "bleu", "chrf", "data", "loss", "perplexity", "tokens"));
+  EXPECT_THAT(keys(json::parse(evaluated.out)), ElementsAre("bits_per_byte", "bleu", "chrf", "data", "loss",
+                                                            "perplexity", "tokens", "weights"));
   const auto results = document("generate run", "das ist\ngut\n")["results"];
   ASSERT_EQ(results.size(), 2U);
   EXPECT_EQ(results[1]["prompt"], "gut");

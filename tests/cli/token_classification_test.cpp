@@ -80,7 +80,7 @@ training: {steps: 100, batch_size: 15, optimizer: {lr: 0.02}, schedule: {warmup_
 TEST_F(TokenLabels, PredictPrintsTheDocumentedJson) {
   const auto all =
       json::parse(output("predict names --json --text 'Ada Byron met Babbage' --text '' --text he"));
-  EXPECT_THAT(keys(all), ElementsAre("results"));
+  EXPECT_THAT(keys(all), ElementsAre("results", "weights"));
   ASSERT_THAT(all["results"], SizeIs(3));
   EXPECT_THAT(keys(all["results"][0]), ElementsAre("input", "tokens"));
   EXPECT_EQ(all["results"][0]["input"], "Ada Byron met Babbage");

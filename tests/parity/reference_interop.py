@@ -4,6 +4,7 @@ transformers computes with them: logits, hidden states, attention maps, greedy a
 For each case NAME: NAME/ is the directory of the model, NAME.safetensors has the inputs and outputs.
 """
 
+import contextlib
 import copy
 import functools
 import io
@@ -74,6 +75,22 @@ def write_model(out, name, model, tokenizer, dtype, *, sharded):
     return plain_experts(type(model).from_pretrained(directory, dtype=torch.float32, attn_implementation="eager").eval())
 
 
+@contextlib.contextmanager
+def of_the_last_layer(model):
+    """Collects what the last layer of an OPT-350m gives: transformers' hidden states are behind the map to the table's width."""
+    collected = []
+    if getattr(model.config, "word_embed_proj_dim", None) in (None, model.config.hidden_size):
+        yield collected
+        return
+
+    def collect(module, inputs, output):
+        collected.append(output[0] if isinstance(output, tuple) else output)
+
+    hook = model.model.decoder.layers[-1].register_forward_hook(collect)
+    yield collected
+    hook.remove()
+
+
 def causal(out, name, config, *, tokenizer, seed, generate=True, has_positions=True, gradients=False, prepare=None):
     """Writes a causal language model and its outputs. Where it `has_positions`, it takes those of tokens behind padding.
     `prepare` changes the model before it is written."""
@@ -91,17 +108,18 @@ def causal(out, name, config, *, tokenizer, seed, generate=True, has_positions=T
     n_tokens = min(len(tokenizer), vocab_size)
     ids = torch.randint(3, n_tokens, (B, T))
     mask = visible(LENGTHS, T)
-    with torch.no_grad():
+    with torch.no_grad(), of_the_last_layer(model) as hidden:
         result = model(
             input_ids=ids, attention_mask=mask, output_hidden_states=True, output_attentions=True, use_cache=False
         )
+        hidden = hidden[0] if hidden else result.hidden_states[-1]
         left_mask = mask.flip(1)
         positions = {"position_ids": (left_mask.cumsum(1) - 1).clamp(min=0)} if has_positions else {}
         left = model(
             input_ids=padded_left(ids, LENGTHS), attention_mask=left_mask, use_cache=False, **positions
         ).logits  # fmt: skip
     tensors = {
-        "ids": ids, "lengths": LENGTHS, "logits": result.logits, "hidden": result.hidden_states[-1],
+        "ids": ids, "lengths": LENGTHS, "logits": result.logits, "hidden": hidden,
         "maps": torch.stack(result.attentions),
         "left_logits": torch.stack([row.roll(int(n) - T, 0) for row, n in zip(left, LENGTHS)]),
     }  # fmt: skip
