@@ -88,7 +88,8 @@ TEST_F(Evaluate, TranslatesWithBothFamilies) {
     const auto scores = document(run);
     std::vector<std::string> keys;
     for (const auto& [key, value] : scores.items()) keys.push_back(key);
-    EXPECT_THAT(keys, ElementsAre("bits_per_byte", "bleu", "chrf", "data", "loss", "perplexity", "tokens"));
+    EXPECT_THAT(keys, ElementsAre("bits_per_byte", "bleu", "chrf", "data", "loss", "perplexity", "tokens",
+                                  "weights"));
     EXPECT_EQ(scores["data"], "valid: 10 % of " + (dir() / "pairs").string());
     EXPECT_NEAR(scores["bleu"], 100, 1e-9);
     EXPECT_NEAR(scores["chrf"], 100, 1e-9);
