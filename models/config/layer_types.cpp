@@ -79,9 +79,7 @@ PositionType t5() {
 
 ConvolutionalPositionsOptions convolution_options(const ModelConfig& config) {
   const auto& keys = config.position.as<ConvolutionPositionConfig>();
-  return ConvolutionalPositionsOptions(config.sum_width())
-      .kernel_size(keys.kernel_size)
-      .groups(keys.groups);
+  return ConvolutionalPositionsOptions(config.sum_width()).kernel_size(keys.kernel_size).groups(keys.groups);
 }
 
 PositionType convolution() {
