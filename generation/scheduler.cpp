@@ -11,9 +11,9 @@
 #include <torch/types.h>
 
 #include "base/device.h"
+#include "base/stream_scope.h"
 #include "generation/log_probabilities.h"
 #include "generation/rows/row_shares.h"
-#include "generation/rows/stream_scope.h"
 #include "generation/sequence_reader.h"
 
 namespace zoo {
@@ -42,14 +42,9 @@ Scheduler::Scheduler(GenerativeModel& model, torch::Device device, const Schedul
   reads_together_ = model.continues_prompt() && model.begin({.input = any}).keeps_every_token();
 }
 
-class Scheduler::OwnStream : public StreamScope {
- public:
-  using StreamScope::StreamScope;
-};
-
 /// Null on a CPU.
-std::unique_ptr<Scheduler::OwnStream> Scheduler::own_stream() const {
-  return stream_ ? std::make_unique<OwnStream>(*stream_) : nullptr;
+std::unique_ptr<StreamScope> Scheduler::own_stream() const {
+  return stream_ ? std::make_unique<StreamScope>(*stream_) : nullptr;
 }
 
 size_t Scheduler::submit(GenerationRequest request) {

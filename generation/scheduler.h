@@ -26,6 +26,8 @@
 
 namespace zoo {
 
+class StreamScope;
+
 struct GenerationRequest {
   TokenIds prompt;  // as the model reads it, not empty unless it reads recordings
   std::shared_ptr<const TokenRules> rules;
@@ -141,8 +143,7 @@ class Scheduler {
     std::map<std::string_view, int64_t> of_client = {}, requests_of_client = {};
   };
 
-  class OwnStream;
-  std::unique_ptr<OwnStream> own_stream() const;
+  std::unique_ptr<StreamScope> own_stream() const;
   bool proposes(size_t request) const;
   bool is_on_device() const { return on_device_ && on_device_->n_rows() > 0; }
   void join_rows(DecodingState state, size_t request);
@@ -199,7 +200,7 @@ class Scheduler {
   DecodingState state_;  // of rows_, unless they are on the device
   std::list<PausedRow> paused_;
 
-  // Of a GPU.
+  // Used on a GPU only.
   std::optional<c10::Stream> stream_;  // where all of this is computed
   bool reads_together_ = false;        // whether prompts can be read together
   int64_t n_outputs_ = 0;              // V, once logits were seen

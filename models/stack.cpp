@@ -3,12 +3,12 @@
 #include <array>
 #include <utility>
 
-#include <ATen/autocast_mode.h>
 #include <fmt/format.h>
 #include <torch/nn/modules/container/modulelist.h>
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include "base/autocast.h"
 #include "base/error.h"
 #include "base/named_enum.h"
 #include "layers/weights/description.h"
@@ -254,10 +254,8 @@ torch::Tensor StackImpl::observed(ActivationKind kind, int64_t layer, const torc
 torch::Tensor StackImpl::normalised(const torch::Tensor& x) { return final_norm ? final_norm(x) : x; }
 
 torch::Tensor StackImpl::residual_stream(const torch::Tensor& x) const {
-  const auto device = x.device().type();
   const bool rounds = residual_ == ResidualStream::bf16 && is_training() &&
-                      at::autocast::is_autocast_enabled(device) &&
-                      at::autocast::get_autocast_dtype(device) == torch::kBFloat16;
+                      autocast_type(x.device().type()) == torch::kBFloat16;
   return rounds ? x.to(torch::kBFloat16) : x;
 }
 

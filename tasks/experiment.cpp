@@ -41,7 +41,7 @@ void validate_best_by(const Experiment& c, const TaskType& type, const Complain&
                                            fmt::join(names, ", ")));
 }
 
-/// What cannot be where each process has some of the experts.
+/// Refuses what does not work where each process has some of the experts.
 void validate_divided_experts(const Experiment& c, const Complain& complain) {
   const auto refuse = [&](std::string_view problem) {
     complain("training.parallel.experts", fmt::format("cannot be divided {}", problem));

@@ -1,6 +1,7 @@
 #include "training/divided_experts.h"
 
 #include <algorithm>
+#include <unordered_set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -50,10 +51,10 @@ DividedExperts::DividedExperts(const Model& model, const ProcessGroup& processes
           layer->options.count(), processes.size()));
     for (const auto& linear : layer->maps()) maps_.push_back({linear.ptr(), linear->options.parts()});
   }
-  std::vector<const c10::TensorImpl*> divided;
-  for (const auto& tensor : parameters()) divided.push_back(tensor.unsafeGetTensorImpl());
+  std::unordered_set<const c10::TensorImpl*> divided;
+  for (const auto& tensor : parameters()) divided.insert(tensor.unsafeGetTensorImpl());
   for (const auto& item : model.named_parameters()) {
-    if (std::ranges::count(divided, item.value().unsafeGetTensorImpl()) > 0) names_.push_back(item.key());
+    if (divided.contains(item.value().unsafeGetTensorImpl())) names_.push_back(item.key());
   }
   std::ranges::sort(names_);
   for (const auto& map : maps_) {
@@ -105,13 +106,11 @@ bool DividedExperts::has(const std::string& name) const {
 }
 
 DividedExperts::Gradients DividedExperts::sorted(const std::vector<torch::Tensor>& gradients) const {
+  std::unordered_set<const c10::TensorImpl*> own;
+  for (const auto& parameter : parameters()) own.insert(parameter.grad().unsafeGetTensorImpl());
   Gradients result;
-  const auto divided = parameters();
-  for (const auto& gradient : gradients) {
-    const bool is_own = std::ranges::any_of(
-        divided, [&](const auto& parameter) { return parameter.grad().is_same(gradient); });
-    (is_own ? result.own : result.shared).push_back(gradient);
-  }
+  for (const auto& gradient : gradients)
+    (own.contains(gradient.unsafeGetTensorImpl()) ? result.own : result.shared).push_back(gradient);
   return result;
 }
 

@@ -3,7 +3,6 @@
 #include <string_view>
 #include <utility>
 
-#include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
@@ -15,6 +14,7 @@
 #include "base/random.h"
 #include "base/random_state.h"
 #include "base/recordable.h"
+#include "base/stream_scope.h"
 
 namespace zoo {
 namespace {
@@ -40,18 +40,12 @@ Batch copied(const Batch& batch) {
   return batch.changed([](const torch::Tensor& tensor) { return tensor.clone(); });
 }
 
-/// While it lives, work goes to a separate stream: nothing can be recorded on the default stream.
-class OwnStream {
- public:
-  explicit OwnStream(torch::Device device) {
-    if (!device.is_cpu())
-      guard_ = std::make_unique<c10::StreamGuard>(
-          c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device));
-  }
-
- private:
-  std::unique_ptr<c10::StreamGuard> guard_;  // g++ 12 takes an optional one for unset
-};
+/// Nothing can be recorded on the default stream. Null on a CPU.
+std::unique_ptr<StreamScope> stream_for_recording(torch::Device device) {
+  if (device.is_cpu()) return nullptr;
+  return std::make_unique<StreamScope>(
+      c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device));
+}
 
 }  // namespace
 
@@ -148,7 +142,7 @@ std::unique_ptr<StepGraph::Recording> StepGraph::record(const std::vector<Batch>
   std::vector<torch::Tensor> state;
   for (const auto& tensor : state_) state.push_back(tensor.clone());
   synchronize(device_);
-  const OwnStream stream(device_);
+  const auto stream = stream_for_recording(device_);
   const RandomScope random({0});
   {
     const RandomStateScope generator(device_, random_state(device_));

@@ -18,11 +18,11 @@
 
 namespace zoo {
 
-/// What the head reads after each depth: (M, D) each. Depth 0 is before the first of N layers, and depth N is
-/// the model itself. A model with two stacks has the layers of its decoder. `lens`: maps that the vectors go
-/// through before the final norm; empty: there are none. `batch` is on the model's device, and its rows are
-/// not pooled over padding. This is one forward pass, in the model's present mode. Gradients reach the maps
-/// where they are recorded.
+/// Returns what the head reads after each depth, (M, D) each. Depth 0 is before the first of N layers, and
+/// depth N is the model itself. A model with two stacks has the layers of its decoder. `lens`: maps that the
+/// vectors go through before the final norm; empty: there are none. `batch` is on the model's device, and its
+/// rows are not pooled over padding. This is one forward pass, in the model's present mode. Gradients reach
+/// the maps where they are recorded.
 std::vector<torch::Tensor> lens_features(Model& model, const Batch& batch, const TrainedLens& lens = {});
 
 /// Calls `look` with the logits (M, V) of each depth, which are in memory one at a time.

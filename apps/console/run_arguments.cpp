@@ -38,6 +38,13 @@ std::filesystem::path with_checkpoint(const std::filesystem::path& run, const st
   return run / "checkpoints" / checkpoint;
 }
 
+void note_chosen_weights(std::string_view beginning, WeightFormat chosen, WeightFormat own) {
+  if (chosen == own) return;
+  std::cerr << fmt::format(
+      "note: {} in {} on this GPU; --weights {} computes with them as the model has them\n", beginning,
+      name_of(chosen), name_of(own));
+}
+
 Run open_run(const RunArguments& arguments) {
   const auto device = parse_device(arguments.device);
   const auto dir = with_checkpoint(arguments.dir, arguments.checkpoint);
@@ -48,12 +55,8 @@ Run open_run(const RunArguments& arguments) {
     std::cerr << fmt::format("note: {} is not fast on this machine, so the weights are stored in {}\n",
                              name_of(wanted), name_of(format));
   }
-  if (!arguments.weights && run.weight_format() != run.experiment().generation.weights) {
-    std::cerr << fmt::format(
-        "note: the weights are stored in {} on this GPU; --weights {} computes with "
-        "them as the model has them\n",
-        name_of(run.weight_format()), name_of(run.experiment().generation.weights));
-  }
+  if (!arguments.weights)
+    note_chosen_weights("the weights are stored", run.weight_format(), run.experiment().generation.weights);
   store_cache(run.model(), arguments.cache.value_or(run.experiment().generation.cache));
   return run;
 }

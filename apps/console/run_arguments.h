@@ -32,6 +32,10 @@ void add_checkpoint(CLI::App& command, std::string& checkpoint);
 /// The run, or its checkpoint of this name. Throws UsageError if it has none of this name.
 std::filesystem::path with_checkpoint(const std::filesystem::path& run, const std::string& checkpoint);
 
+/// Says on stderr that nobody but a GPU chose how weights are stored, unless it chose what the model has.
+/// `beginning`: of the sentence, such as "the weights are stored".
+void note_chosen_weights(std::string_view beginning, WeightFormat chosen, WeightFormat own);
+
 /// Opens the run on the device, and says before if that takes long, with its weights and its cache in the
 /// chosen formats. Throws like Run::open().
 Run open_run(const RunArguments& arguments);

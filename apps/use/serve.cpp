@@ -131,12 +131,8 @@ void serve(const ServeArguments& arguments) {
   if (arguments.memory_limit) options.memory_limit = static_cast<int64_t>(*arguments.memory_limit * giga);
   Service service(std::move(options));
   for (const auto& [card, is_loaded, counts] : service.models()) {
-    if (!arguments.weights && card.weights != card.generation.weights) {
-      std::cerr << fmt::format(
-          "note: {} has its weights in {} on this GPU; --weights {} computes with them "
-          "as the model has them\n",
-          card.id, name_of(card.weights), name_of(card.generation.weights));
-    }
+    if (!arguments.weights)
+      note_chosen_weights(card.id + " has its weights", card.weights, card.generation.weights);
   }
   // This thread only waits from now on. Its team of OpenMP threads would count among those that compute:
   // GCC's runtime lets all of them sleep between any two loops if they are more than the processors.

@@ -1,7 +1,6 @@
 #include "generation/rows/device_rows.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -19,8 +18,6 @@ constexpr size_t kMostKinds = 64;
 /// Steps of a kind that are looked at. A kernel of our own is compared with another one when it is first
 /// used.
 constexpr int64_t kMostWatched = 3;
-
-int64_t power_of_two(int64_t n) { return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(n))); }
 
 }  // namespace
 
@@ -201,7 +198,7 @@ void DeviceRows::run(const Kind& kind) {
   logits_ = recording.logits;
 }
 
-/// What is recorded has no effect until it is replayed.
+/// Recording a step changes nothing; the replay takes it.
 void DeviceRows::record_step(const Kind& kind, Recording& recording) {
   auto graph = make_device_graph(device_.type());
   records_ = graph != nullptr;

@@ -48,7 +48,7 @@ class DeviceRows {
   void join(DecodingState state);
   /// Rows i are from now on the rows kept[i]; the others leave.
   void keep(const std::vector<int64_t>& kept);
-  /// What rows have read: copies.
+  /// Copies of the states of rows.
   DecodingState copy_of(const std::vector<int64_t>& rows);
   DecodingState copy_of_all();
 

@@ -68,18 +68,17 @@ PromptReading::PromptReading(GenerativeModel& model, torch::Device device, Prefi
 }
 
 int64_t PromptReading::read() {
-  const int64_t size = std::ssize(prompt_);
   if (!model_.continues_prompt()) {
-    const Batch sources{.input = one_row(prompt_, 0, size, device_), .fields = fields_};
+    const Batch sources{.input = one_row(prompt_, 0, size(), device_), .fields = fields_};
     logits_ = model_.prefill(sources.to(device_), state_).to(torch::kFloat32);
-    return size;
+    return size();
   }
   const int64_t first = n_read_;
-  n_read_ = std::min(first + piece_, size);
+  n_read_ = std::min(first + piece_, size());
   const auto tokens = one_row(prompt_, first, n_read_, device_);
   if (first == 0) state_ = model_.begin({.input = tokens});
   const auto logits = model_.forward(tokens, state_);
-  if (n_read_ == size) {
+  if (n_read_ == size()) {
     logits_ = logits.to(torch::kFloat32);
   } else {
     keep_state();
@@ -116,9 +115,9 @@ void PromptReading::read_together(const std::vector<PromptReading*>& prompts) {
   }
 }
 
-/// What keep_state() keeps of a prompt that is read piece by piece.
+/// Keeps the states that keep_state() would keep if the prompt were read piece by piece.
 void PromptReading::keep_beginnings() {
-  const int64_t last = (size() - 1) / piece_ * piece_;
+  const int64_t last = last_whole_piece();
   for (const int64_t n : {n_shared_, last}) {
     if (n == 0 || n > last || !cache_.is_wanted()) continue;
     auto beginning = state_.copy();
@@ -130,8 +129,8 @@ void PromptReading::keep_beginnings() {
 /// The last whole piece serves the same prompt, or one that goes on from it; a piece that an earlier prompt
 /// shares serves others that begin alike.
 void PromptReading::keep_state() {
-  const bool is_last = n_read_ + piece_ >= std::ssize(prompt_);
-  if (is_last || n_read_ == n_shared_) cache_.keep({prompt_.begin(), prompt_.begin() + n_read_}, state_);
+  if (n_read_ == last_whole_piece() || n_read_ == n_shared_)
+    cache_.keep({prompt_.begin(), prompt_.begin() + n_read_}, state_);
 }
 
 }  // namespace zoo

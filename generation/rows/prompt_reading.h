@@ -64,6 +64,8 @@ class PromptReading {
   const torch::Tensor& logits() const { return logits_; }
 
  private:
+  /// Where the last whole piece ends that leaves a token to be read, in tokens.
+  int64_t last_whole_piece() const { return (size() - 1) / piece_ * piece_; }
   void keep_state();
   void keep_beginnings();
 

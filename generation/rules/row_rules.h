@@ -13,8 +13,8 @@ namespace zoo {
 
 struct SequenceView;
 
-/// What chooses the next tokens of a row, in the order in which it is applied. Each member means what the
-/// rule of this name does (logits_processors.h, repetition.h).
+/// The rules that choose the next tokens of a row, in the order in which they are applied. Each member means
+/// what the rule of this name does (logits_processors.h, repetition.h).
 struct RowRules {
   TokenIds suppressed = {};
   int64_t vocab_size = std::numeric_limits<int64_t>::max();  // ids from here on are suppressed

@@ -1,7 +1,6 @@
 #include "generation/rules/row_sampler.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -94,8 +93,7 @@ RowSampler::Uses RowSampler::uses() const {
     result.top_p |= rules.top_p < 1;
     result.min_p |= rules.min_p > 0;
     if (rules.top_k > 0 && rules.top_k < forbidden_.size(1)) {
-      const auto k = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(rules.top_k)));
-      result.most_k = std::max(result.most_k, std::min(k, forbidden_.size(1)));
+      result.most_k = std::max(result.most_k, std::min(power_of_two(rules.top_k), forbidden_.size(1)));
     }
   }
   return result;

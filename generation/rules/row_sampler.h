@@ -1,6 +1,7 @@
 #pragma once
 // Chooses the next tokens of many rows where their logits are, each by rules of its own.
 
+#include <bit>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -12,6 +13,11 @@
 #include "generation/rules/sampler.h"
 
 namespace zoo {
+
+/// The smallest power of 2 that is at least n > 0: few different numbers serve all.
+inline int64_t power_of_two(int64_t n) {
+  return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(n)));
+}
 
 /// The rules of up to `n_rows` rows as numbers on a device. Chooses the tokens that the rules choose by
 /// themselves (TokenRules), with the same random numbers. Nothing waits for the device. The tensors that
@@ -57,7 +63,7 @@ class RowSampler {
   void send_rules();
   torch::Tensor penalised(torch::Tensor scores) const;
   torch::Tensor drawn_from(torch::Tensor scores) const;
-  /// Of the first n rows: column i of the rules' numbers, (n, 1).
+  /// Column i of the rules' numbers, for the first n rows: (n, 1).
   torch::Tensor number(int64_t i, int64_t n) const { return numbers_.narrow(0, 0, n).narrow(1, i, 1); }
 
   torch::Device device_;

@@ -4,11 +4,11 @@
 #include <unordered_set>
 #include <utility>
 
-#include <ATen/autocast_mode.h>
 #include <fmt/format.h>
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include "base/autocast.h"
 #include "base/error.h"
 #include "base/named_enum.h"
 #include "layers/attention/block_columns.h"
@@ -20,9 +20,8 @@ namespace {
 
 /// `heads` in the type in which attention is computed: rounded once here, not at every step.
 torch::Tensor in_type_of_products(const torch::Tensor& heads) {
-  const auto device = heads.device().type();
-  const bool is_rounded = at::autocast::is_autocast_enabled(device) && heads.scalar_type() == torch::kFloat;
-  return is_rounded ? heads.to(at::autocast::get_autocast_dtype(device)) : heads;
+  const auto type = autocast_type(heads.device().type());
+  return type && heads.scalar_type() == torch::kFloat ? heads.to(*type) : heads;
 }
 
 /// Blocks on a CPU, whose kernel for decoding reads them. Other attention wants one tensor.

@@ -3,10 +3,10 @@
 #include <cmath>
 #include <limits>
 
-#include <ATen/autocast_mode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/types.h>
 
+#include "base/autocast.h"
 #include "layers/kernels/cpu_attention.h"
 #include "layers/kernels/dropout.h"
 #include "layers/kernels/few_queries.h"
@@ -20,9 +20,7 @@ constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
 
 /// The type in which attention is computed: autocast changes that of q.
 torch::ScalarType type_of_scores(const torch::Tensor& q) {
-  const auto device = q.device().type();
-  return at::autocast::is_autocast_enabled(device) ? at::autocast::get_autocast_dtype(device)
-                                                   : q.scalar_type();
+  return autocast_type(q.device().type()).value_or(q.scalar_type());
 }
 
 /// The only query of each row, and the H/K heads that share keys as so many queries of K heads: no kernel has

@@ -63,16 +63,16 @@ LossWithGradient loss_by_operations(const torch::Tensor& logits, const torch::Te
 
 LossWithGradient loss_on_a_device(const torch::Tensor& logits, const torch::Tensor& targets,
                                   const CrossEntropyOptions& options) {
-  static const CrossEntropyKernel reference = [](const torch::Tensor& rows, const torch::Tensor& classes,
-                                                 double smoothing, double weight) {
+  static const CrossEntropyInPlace reference = [](const torch::Tensor& rows, const torch::Tensor& classes,
+                                                  double smoothing, double weight) {
     const auto result = loss_by_operations(rows, classes, {.label_smoothing = smoothing, .weight = weight});
     if (!result.gradient.is_same(rows)) rows.copy_(result.gradient);
     return result.loss;
   };
-  const auto* const kernel =
-      logits.is_contiguous() ? cross_entropy_kernel(logits.device(), reference) : nullptr;
-  if (kernel == nullptr) return loss_by_operations(logits, targets, options);
-  const auto losses = (*kernel)(logits, targets, options.label_smoothing, options.weight);
+  const auto* const program =
+      logits.is_contiguous() ? cross_entropy_program(logits.device(), reference) : nullptr;
+  if (program == nullptr) return loss_by_operations(logits, targets, options);
+  const auto losses = cross_entropy_by(*program, logits, targets, options.label_smoothing, options.weight);
   return {.loss = losses.sum(), .gradient = logits};
 }
 

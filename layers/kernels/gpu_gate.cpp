@@ -1,16 +1,14 @@
 #include "layers/kernels/gpu_gate.h"
 
 #include <limits>
-#include <memory>
 #include <string>
 
-#include <c10/core/InferenceMode.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/utils.h>
 
 #include "layers/kernels/first_derivative.h"
-#include "layers/kernels/gpu/checked_kernels.h"
+#include "layers/kernels/gpu/checked_program.h"
 #include "layers/kernels/gpu/kernel_calls.h"
 
 namespace zoo::embedded {
@@ -72,7 +70,7 @@ struct GpuGate : torch::autograd::Function<GpuGate> {
                     {&gates, &ups, &out, &rows.n, &rows.width, &rows.stride});
     context->save_for_backward({gate, up});
     context->saved_data["function"] = static_cast<int64_t>(function);
-    context->saved_data["program"] = reinterpret_cast<int64_t>(program);
+    keep_program(*context, *program);
     return y;
   }
 
@@ -88,10 +86,9 @@ struct GpuGate : torch::autograd::Function<GpuGate> {
          *ups = up.defined() ? data_of(up) : second_half(gate), *to_gates = data_of(gate_gradient),
          *to_ups = up.defined() ? data_of(up_gradient) : second_half(gate_gradient);
     const auto function = static_cast<GateFunction>(context->saved_data["function"].toInt());
-    const auto* const program =
-        reinterpret_cast<const KernelProgram*>(context->saved_data["program"].toInt());
-    program->launch(function_for(function, gate.scalar_type()) + "_backward", launch_size_for(rows.n),
-                    {&out, &gates, &ups, &to_gates, &to_ups, &rows.n, &rows.width, &rows.stride});
+    kept_program(*context).launch(
+        function_for(function, gate.scalar_type()) + "_backward", launch_size_for(rows.n),
+        {&out, &gates, &ups, &to_gates, &to_ups, &rows.n, &rows.width, &rows.stride});
     return {gate_gradient, up_gradient, {}, {}};
   }
 };
@@ -106,8 +103,6 @@ torch::Tensor gated_by_torch(GateFunction function, const torch::Tensor& gate, c
 
 /// Output and gradients, for each function and type, with two tensors and with one.
 bool gate_agrees(const KernelProgram& program, c10::Device device) {
-  const c10::InferenceMode may_record(false);
-  const torch::AutoGradMode recording(true);
   constexpr int64_t f = 24;
   for (const auto function : {GateFunction::silu, GateFunction::gelu_exact, GateFunction::gelu_by_tanh}) {
     for (const auto type : {torch::kFloat, torch::kBFloat16, torch::kHalf}) {
@@ -155,13 +150,8 @@ std::optional<torch::Tensor> gpu_gated(GateFunction function, const torch::Tenso
                                has_whole_packs(gate, gate.size(-1)) && has_whole_packs(up, up.size(-1))
                          : gate.size(-1) % 2 == 0 && has_whole_packs(gate, gate.size(-1) / 2);
   if (!suits) return std::nullopt;
-  static CheckedKernels<GpuProgram> kernels(
-      "gated activations",
-      [](c10::Device device) {
-        return std::make_unique<const GpuProgram>("gate", embedded::gate_cuda, device);
-      },
-      gate_agrees);
-  const auto* const program = kernels.on(gate.device());
+  static CheckedProgram programs("gated activations", "gate", embedded::gate_cuda, gate_agrees);
+  const auto* const program = programs.on(gate.device());
   return program ? std::optional(gated_by(*program, function, gate, up)) : std::nullopt;
 }
 

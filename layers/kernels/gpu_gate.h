@@ -15,7 +15,7 @@ enum class GateFunction { silu, gelu_exact, gelu_by_tanh };
 /// act(gate) ⊙ up, (…, F), of tensors of this shape, float, bfloat16 or half, whose rows are multiples of 16
 /// bytes. `up` undefined: `gate` (…, 2F) has both, the gate first. Nothing where the kernel does not serve:
 /// for other types and widths, on other devices than CUDA's, or if it does not agree with LibTorch's
-/// operations there (checked_kernels.h).
+/// operations there (checked_program.h).
 std::optional<torch::Tensor> gpu_gated(GateFunction function, const torch::Tensor& gate,
                                        const torch::Tensor& up = {});
 

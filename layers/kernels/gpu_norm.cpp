@@ -2,21 +2,19 @@
 
 #include <algorithm>
 #include <limits>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include <ATen/autocast_mode.h>
-#include <c10/core/InferenceMode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include "base/autocast.h"
 #include "layers/kernels/first_derivative.h"
-#include "layers/kernels/gpu/checked_kernels.h"
-#include "layers/kernels/gpu/gpu_program.h"
+#include "layers/kernels/gpu/checked_program.h"
 #include "layers/kernels/gpu/kernel_calls.h"
 
 namespace zoo::embedded {
@@ -29,8 +27,7 @@ namespace {
 using torch::autograd::AutogradContext;
 using Tensors = torch::autograd::variable_list;
 
-constexpr int64_t kThreadsOfANorm = 256;  // of a block, as the text has it
-constexpr int64_t kMostBlocks = 512;      // of a backward pass, each with sums of its own for γ and β
+constexpr int64_t kMostBlocks = 512;  // of a backward pass, each with sums of its own for γ and β
 
 std::string function_for(NormCentre centre, torch::ScalarType in, torch::ScalarType out) {
   return std::string(centre == NormCentre::mean ? "layer_norm_" : "rms_norm_") + name_of_type(in) + "_" +
@@ -50,11 +47,10 @@ struct GpuNorm : torch::autograd::Function<GpuNorm> {
          *out = data_of(y), *means_data = data_of(means), *scales_data = data_of(scales);
     auto eps = static_cast<float>(call.eps);
     call.program->launch(function_for(call.centre, x.scalar_type(), call.out) + "_forward",
-                         {.blocks = n_rows, .threads = kThreadsOfANorm},
+                         {.blocks = n_rows, .threads = kBlockThreads},
                          {&in, &gains, &biases, &out, &means_data, &scales_data, &width, &eps});
     context->save_for_backward({x, gain, means, scales});
-    context->saved_data["program"] =
-        reinterpret_cast<int64_t>(call.program);  // it lives as long as the process
+    keep_program(*context, *call.program);
     context->saved_data["has_bias"] = bias.has_value();
     return y;
   }
@@ -73,12 +69,10 @@ struct GpuNorm : torch::autograd::Function<GpuNorm> {
     void *out = data_of(gradient), *in = data_of(x), *gains = data_of(gain), *means_data = data_of(means),
          *scales_data = data_of(scales), *to_x = data_of(x_gradient), *to_gain = data_of(gain_sums),
          *to_bias = data_of(bias_sums);
-    const auto* const program =
-        reinterpret_cast<const KernelProgram*>(context->saved_data["program"].toInt());
     const auto centre = means.defined() ? NormCentre::mean : NormCentre::zero;
-    program->launch(
+    kept_program(*context).launch(
         function_for(centre, x.scalar_type(), gradient.scalar_type()) + "_backward",
-        {.blocks = n_blocks, .threads = kThreadsOfANorm},
+        {.blocks = n_blocks, .threads = kBlockThreads},
         {&out, &in, &gains, &means_data, &scales_data, &to_x, &to_gain, &to_bias, &n_rows, &width});
     const auto totals = sums.sum(1);
     return {x_gradient, totals[0], bias_sums.defined() ? totals[1] : torch::Tensor(), {}};
@@ -87,8 +81,6 @@ struct GpuNorm : torch::autograd::Function<GpuNorm> {
 
 /// Output and gradients of both norms, in each pair of types and at widths below and above a block's.
 bool norm_agrees(const KernelProgram& program, c10::Device device) {
-  const c10::InferenceMode may_record(false);
-  const torch::AutoGradMode recording(true);
   const auto numbers = [&](at::IntArrayRef sizes, double step) { return wave(sizes, step, device); };
   for (const auto out : {torch::kBFloat16, torch::kHalf}) {
     for (const auto in : {torch::kFloat, out}) {
@@ -132,21 +124,17 @@ torch::Tensor norm_by(const NormCall& call, const torch::Tensor& x, const torch:
 
 std::optional<torch::Tensor> gpu_norm(const torch::Tensor& x, const torch::Tensor& gain,
                                       const torch::Tensor& bias, double eps, NormCentre centre) {
-  if (!x.is_cuda() || x.numel() == 0 || !at::autocast::is_autocast_enabled(at::kCUDA)) return std::nullopt;
-  const auto in = x.scalar_type(), out = at::autocast::get_autocast_dtype(at::kCUDA);
+  const auto out = autocast_type(at::kCUDA);
+  if (!x.is_cuda() || x.numel() == 0 || !out) return std::nullopt;
+  const auto in = x.scalar_type();
   const bool suits = (out == torch::kBFloat16 || out == torch::kHalf) && (in == torch::kFloat || in == out) &&
                      gain.scalar_type() == torch::kFloat &&
                      (!bias.defined() || bias.scalar_type() == torch::kFloat) &&
                      x.numel() / x.size(-1) <= std::numeric_limits<int>::max();
   if (!suits) return std::nullopt;
-  static CheckedKernels<GpuProgram> kernels(
-      "norms",
-      [](c10::Device device) {
-        return std::make_unique<const GpuProgram>("norm", embedded::norm_cuda, device);
-      },
-      norm_agrees);
-  const auto* const program = kernels.on(x.device());
-  return program ? std::optional(norm_by({program, centre, out, eps}, x, gain, bias)) : std::nullopt;
+  static CheckedProgram programs("norms", "norm", embedded::norm_cuda, norm_agrees);
+  const auto* const program = programs.on(x.device());
+  return program ? std::optional(norm_by({program, centre, *out, eps}, x, gain, bias)) : std::nullopt;
 }
 
 }  // namespace zoo

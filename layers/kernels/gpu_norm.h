@@ -15,7 +15,7 @@ enum class NormCentre { mean, zero };
 /// γ ⊙ (x - μ)/√(σ² + ε) + β over the last dimension; with NormCentre::zero RMSNorm: μ = 0. x (…, D) float,
 /// bfloat16 or half; gain (D) and bias (D) or undefined, float. Returns (…, D) in autocast's 16-bit type;
 /// gradients have the types of their tensors. Nothing where the kernel does not serve: outside autocast, on
-/// other devices than CUDA's, or if it does not agree with LibTorch's there (checked_kernels.h).
+/// other devices than CUDA's, or if it does not agree with LibTorch's there (checked_program.h).
 std::optional<torch::Tensor> gpu_norm(const torch::Tensor& x, const torch::Tensor& gain,
                                       const torch::Tensor& bias, double eps, NormCentre centre);
 

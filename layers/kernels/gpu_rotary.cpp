@@ -1,16 +1,14 @@
 #include "layers/kernels/gpu_rotary.h"
 
-#include <memory>
 #include <string>
 #include <vector>
 
-#include <c10/core/InferenceMode.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/utils.h>
 
 #include "layers/kernels/first_derivative.h"
-#include "layers/kernels/gpu/checked_kernels.h"
+#include "layers/kernels/gpu/checked_program.h"
 #include "layers/kernels/gpu/kernel_calls.h"
 
 namespace zoo::embedded {
@@ -51,16 +49,18 @@ struct GpuRotary : torch::autograd::Function<GpuRotary> {
                                const torch::Tensor& sin, RotaryLayout layout, const KernelProgram* program) {
     context->save_for_backward({cos, sin});
     context->saved_data["layout"] = static_cast<int64_t>(layout);
-    context->saved_data["program"] = reinterpret_cast<int64_t>(program);
+    keep_program(*context, *program);
     return turned(*program, x, {cos, sin, layout}, Turn::forth);
   }
   static Tensors backward(AutogradContext* context, const Tensors& gradients) {
     only_first_derivative("a rotary position");
     const auto saved = context->get_saved_variables();
     const auto layout = static_cast<RotaryLayout>(context->saved_data["layout"].toInt());
-    const auto* const program =
-        reinterpret_cast<const KernelProgram*>(context->saved_data["program"].toInt());
-    return {turned(*program, gradients[0], {saved[0], saved[1], layout}, Turn::back), {}, {}, {}, {}};
+    return {turned(kept_program(*context), gradients[0], {saved[0], saved[1], layout}, Turn::back),
+            {},
+            {},
+            {},
+            {}};
   }
 };
 
@@ -80,8 +80,6 @@ torch::Tensor turned_by_torch(const torch::Tensor& x, const RotaryAngles& angles
 /// Output and gradient, for each type and layout, a part of a head and a whole one, angles for all rows and
 /// for each.
 bool rotary_agrees(const KernelProgram& program, c10::Device device) {
-  const c10::InferenceMode may_record(false);
-  const torch::AutoGradMode recording(true);
   for (const auto type : {torch::kFloat, torch::kBFloat16, torch::kHalf}) {
     for (const auto layout : {RotaryLayout::half, RotaryLayout::interleaved}) {
       for (const int64_t pairs : {4, 3}) {
@@ -120,13 +118,8 @@ std::optional<torch::Tensor> gpu_rotary(const torch::Tensor& x, const RotaryAngl
                      angles.cos.scalar_type() == torch::kFloat && angles.cos.is_contiguous() &&
                      angles.sin.is_contiguous() && (angles.cos.dim() == 2 || angles.cos.size(0) == x.size(0));
   if (!suits) return std::nullopt;
-  static CheckedKernels<GpuProgram> kernels(
-      "rotary positions",
-      [](c10::Device device) {
-        return std::make_unique<const GpuProgram>("rotary", embedded::rotary_cuda, device);
-      },
-      rotary_agrees);
-  const auto* const program = kernels.on(x.device());
+  static CheckedProgram programs("rotary positions", "rotary", embedded::rotary_cuda, rotary_agrees);
+  const auto* const program = programs.on(x.device());
   return program ? std::optional(rotary_by(*program, x, angles)) : std::nullopt;
 }
 

@@ -13,7 +13,7 @@ namespace zoo {
 
 /// Rotates the first R elements of each head of x (B, H, T, Dh), float, bfloat16 or half; the result has x's
 /// type. Nothing where the kernel does not serve: for other types and layouts, on other devices than CUDA's,
-/// or if it does not agree with LibTorch's operations there (checked_kernels.h).
+/// or if it does not agree with LibTorch's operations there (checked_program.h).
 std::optional<torch::Tensor> gpu_rotary(const torch::Tensor& x, const RotaryAngles& angles);
 
 /// The same by `program`, which outlives the result's graph.

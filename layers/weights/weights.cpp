@@ -6,6 +6,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/utils.h>
 
+#include "base/autocast.h"
 #include "layers/kernels/linear.h"
 #include "layers/kernels/products/products.h"
 
@@ -84,12 +85,6 @@ torch::Tensor product_with(const PackedMatrix& matrix, const torch::Tensor& x, c
   return type == torch::kFloat ? y : y.to(type);
 }
 
-/// Whether products have this type, so that what is computed of one stays in it (models/precision.h).
-bool computes_in(torch::ScalarType type, torch::Device device) {
-  return at::autocast::is_autocast_enabled(device.type()) &&
-         at::autocast::get_autocast_dtype(device.type()) == type;
-}
-
 /// x Wᵀ + b for a matrix in fp32.
 torch::Tensor float_product(const torch::Tensor& x, const torch::Tensor& weight, const torch::Tensor& bias) {
   const auto plain = [](const torch::Tensor& t) {
@@ -130,7 +125,8 @@ torch::Tensor WeightMatrix::product(const torch::Tensor& x, const torch::Tensor&
   }
   const auto type = weight_.scalar_type();
   const auto y = torch::linear(x.to(type), weight_, bias.defined() ? bias.to(type) : bias);
-  return computes_in(type, weight_.device()) ? y : y.to(x.scalar_type());
+  // Where all products have this type, what is computed of one stays in it (models/precision.h).
+  return autocast_type(weight_.device().type()) == type ? y : y.to(x.scalar_type());
 }
 
 torch::Tensor WeightMatrix::product(const torch::Tensor& x, const torch::Tensor& bias, int64_t first,
@@ -157,9 +153,8 @@ torch::Tensor WeightMatrix::keep_rounded(torch::ScalarType type) {
 void WeightMatrix::note_rounding() { rounded_version_ = weight_._version(); }
 
 bool WeightMatrix::reads_rounded(const torch::Tensor& x) const {
-  const auto device = x.device().type();
-  return rounded_.defined() && is_rounding_current() && at::autocast::is_autocast_enabled(device) &&
-         at::autocast::get_autocast_dtype(device) == rounded_.scalar_type();
+  return rounded_.defined() && is_rounding_current() &&
+         autocast_type(x.device().type()) == rounded_.scalar_type();
 }
 
 torch::Tensor WeightMatrix::rows(const torch::Tensor& ids) const {

@@ -248,7 +248,7 @@ struct ModelConfig {
   int64_t decoder_layers() const { return n_decoder_layers.value_or(n_layers); }
   /// E, see embedding_width.
   int64_t table_width() const { return embedding_width.value_or(d_model); }
-  /// Of the tables of positions and segments, and of the norm on their sum with the vectors of tokens.
+  /// The width of the tables of positions and segments, and of the norm on their sum with vectors of tokens.
   int64_t sum_width() const { return embedding_map == EmbeddingMap::first ? d_model : table_width(); }
   /// Whether layer `layer` of a stack of n layers has the weights of the layer before it, see layer_groups.
   bool repeats_layer(int64_t layer, int64_t n) const {

@@ -145,7 +145,7 @@ TEST_P(DecodingOnAGpu, RequestsThatComeAndGoGetWhatTheProcessorGivesThem) {
   expect_equal(written(*there, many(device()), {.prefix_bytes = 1 << 20, .shared_rows = 2}), wanted);
 }
 
-// What the host has to see is seen in time: what was said, the likeliest tokens, proposed tokens.
+// The host sees in time what its rules need: the text so far, the likeliest tokens, proposed tokens.
 TEST_P(DecodingOnAGpu, RulesThatLookAtTheTextAreForTheHost) {
   const SaidTokens said(PresentTokens::in_prompt_or_output);
   const auto [here, there] = models(small_gpt2());

@@ -18,6 +18,7 @@
 
 #include "base/error.h"
 #include "layers/kernels/cpu_rotary.h"
+#include "layers/kernels/gpu/cross_entropy_kernel.h"
 #include "layers/kernels/gpu/gpu_program.h"
 #include "layers/kernels/gpu/run_time_compiler.h"
 #include "layers/kernels/gpu_gate.h"
@@ -46,80 +47,13 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// The losses of the rows; the gradient takes the place of the logits.
-torch::Tensor run_cross_entropy(const torch::Tensor& logits, const torch::Tensor& targets, double smoothing,
-                                double weight) {
-  auto losses = torch::full({logits.size(0)}, std::numeric_limits<double>::quiet_NaN(), torch::kFloat);
-  const auto* const classes = reinterpret_cast<const long long*>(targets.const_data_ptr<int64_t>());
-  const auto run = [&](auto kernel, auto* rows) {
-    run_blocks(static_cast<unsigned>(logits.size(0)), text::kThreads, [&] {
-      kernel(rows, classes, losses.mutable_data_ptr<float>(), static_cast<int>(logits.size(1)),
-             static_cast<float>(smoothing), static_cast<float>(weight));
-    });
-  };
-  void* const data = logits.mutable_data_ptr();
-  if (logits.scalar_type() == torch::kFloat) {
-    run(text::cross_entropy_float, static_cast<float*>(data));
-  } else if (logits.scalar_type() == torch::kHalf) {
-    run(text::cross_entropy_half, static_cast<text::Half*>(data));
-  } else {
-    run(text::cross_entropy_bf16, static_cast<text::Bf16*>(data));
-  }
-  return losses;
-}
-
-// Rows that begin at addresses of every kind, fewer classes than threads, and more.
-TEST(CudaTexts, CrossEntropyIsThatOfTorch) {
-  for (const auto type : {torch::kFloat, torch::kBFloat16, torch::kHalf}) {
-    for (const int64_t n_classes : {1, 2, 5, 8, 255, 257, 1000, 5003}) {
-      for (const double smoothing : {0.0, 0.1}) {
-        SCOPED_TRACE(std::to_string(n_classes) + " classes, " + torch::toString(type));
-        torch::manual_seed(1);
-        const auto logits = (torch::randn({3, n_classes}) * 6).to(type);
-        const auto targets = torch::randint(n_classes, {3});
-        const auto theirs = logits.to(torch::kFloat, false, true).requires_grad_();
-        const auto wanted =
-            at::cross_entropy_loss(theirs, targets, {}, at::Reduction::None, -100, smoothing) * 0.25;
-        wanted.sum().backward();
-        const auto losses = run_cross_entropy(logits, targets, smoothing, 0.25);
-        EXPECT_TRUE(torch::allclose(losses, wanted.detach(), 1e-5, 1e-5)) << losses << wanted;
-        const double tolerance = type == torch::kFloat ? 1e-5 : type == torch::kHalf ? 2e-3 : 8e-3;
-        EXPECT_LE((logits.to(torch::kFloat) - theirs.grad()).abs().max().item<double>(), tolerance * 0.25);
-      }
-    }
-  }
-}
-
-TEST(CudaTexts, CrossEntropyOfLargeLogitsAndOfWhatIsNoNumber) {
-  const auto of = [](const std::vector<float>& row, int64_t target) {
-    const auto logits = torch::tensor(row).unsqueeze(0);
-    return run_cross_entropy(logits, torch::tensor({target}, torch::kLong), 0, 1).item<double>();
-  };
-  constexpr float infinity = std::numeric_limits<float>::infinity();
-  EXPECT_NEAR(of({1e4F, -1e4F, 0}, 0), 0, 1e-6);
-  EXPECT_NEAR(of({-1e4F, -1e4F, -1e4F}, 1), std::log(3.0), 1e-6);
-  EXPECT_NEAR(of({-infinity, 1, -infinity}, 1), 0, 1e-6);
-  EXPECT_TRUE(std::isnan(of({0, std::numeric_limits<float>::quiet_NaN(), 0}, 0)));
-  EXPECT_FALSE(std::isfinite(of({0, infinity, 0}, 0)));
-}
-
-TEST(CudaTexts, RoundToTheNearestNumber) {
-  for (const float x : {1.0F, 1.00390625F, 1.01171875F, 3.14159F, -2.7182818F, 1e-40F, 65504.0F, 3.3e38F}) {
-    text::Bf16 bf16;
-    text::set(bf16, x);
-    EXPECT_EQ(text::to_float(bf16), static_cast<float>(c10::BFloat16(x))) << x;
-    text::Half half;
-    text::set(half, x);
-    EXPECT_EQ(text::to_float(half), static_cast<float>(c10::Half(x))) << x;
-  }
-}
-
-// ---- through the calls of the host
-
 /// The texts' functions on the processor, in place of a GPU's.
 class TextsHere final : public KernelProgram {
  public:
   TextsHere() {
+    add("cross_entropy_float", text::cross_entropy_float);
+    add("cross_entropy_bf16", text::cross_entropy_bf16);
+    add("cross_entropy_half", text::cross_entropy_half);
     add("layer_norm_float_bf16", text::layer_norm_float_bf16_forward, text::layer_norm_float_bf16_backward);
     add("layer_norm_float_half", text::layer_norm_float_half_forward, text::layer_norm_float_half_backward);
     add("layer_norm_bf16_bf16", text::layer_norm_bf16_bf16_forward, text::layer_norm_bf16_bf16_backward);
@@ -150,8 +84,9 @@ class TextsHere final : public KernelProgram {
     const auto found = functions_.find(function);
     TORCH_CHECK(found != functions_.end(), "no function ", function);
     TORCH_CHECK(found->second.n_arguments == arguments.size(), function, " has other arguments");
-    // A norm has a block for each row. The threads of the others take turns, which few blocks show.
-    const bool has_rows = function.find("norm") != function.npos && function.ends_with("_forward");
+    // Some have a block for each row. The threads of the others take turns, which few blocks show.
+    const bool has_rows = function.starts_with("cross_entropy") ||
+                          (function.find("norm") != function.npos && function.ends_with("_forward"));
     const auto blocks = has_rows ? size.blocks : std::min<int64_t>(size.blocks, 2);
     run_blocks(static_cast<unsigned>(blocks), ZOO_BLOCK_THREADS, [&] { found->second.call(arguments); });
   }
@@ -177,6 +112,53 @@ class TextsHere final : public KernelProgram {
 
   std::map<std::string, Function> functions_;
 };
+
+// Rows that begin at addresses of every kind, fewer classes than threads, and more.
+TEST(CudaTexts, CrossEntropyIsThatOfTorch) {
+  const TextsHere texts;
+  for (const auto type : {torch::kFloat, torch::kBFloat16, torch::kHalf}) {
+    for (const int64_t n_classes : {1, 2, 5, 8, 255, 257, 1000, 5003}) {
+      for (const double smoothing : {0.0, 0.1}) {
+        SCOPED_TRACE(std::to_string(n_classes) + " classes, " + torch::toString(type));
+        torch::manual_seed(1);
+        const auto logits = (torch::randn({3, n_classes}) * 6).to(type);
+        const auto targets = torch::randint(n_classes, {3});
+        const auto theirs = logits.to(torch::kFloat, false, true).requires_grad_();
+        const auto wanted =
+            at::cross_entropy_loss(theirs, targets, {}, at::Reduction::None, -100, smoothing) * 0.25;
+        wanted.sum().backward();
+        const auto losses = cross_entropy_by(texts, logits, targets, smoothing, 0.25);
+        EXPECT_TRUE(torch::allclose(losses, wanted.detach(), 1e-5, 1e-5)) << losses << wanted;
+        const double tolerance = type == torch::kFloat ? 1e-5 : type == torch::kHalf ? 2e-3 : 8e-3;
+        EXPECT_LE((logits.to(torch::kFloat) - theirs.grad()).abs().max().item<double>(), tolerance * 0.25);
+      }
+    }
+  }
+}
+
+TEST(CudaTexts, CrossEntropyOfLargeLogitsAndOfWhatIsNoNumber) {
+  const auto of = [](const std::vector<float>& row, int64_t target) {
+    const auto logits = torch::tensor(row).unsqueeze(0);
+    return cross_entropy_by(TextsHere(), logits, torch::tensor({target}, torch::kLong), 0, 1).item<double>();
+  };
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  EXPECT_NEAR(of({1e4F, -1e4F, 0}, 0), 0, 1e-6);
+  EXPECT_NEAR(of({-1e4F, -1e4F, -1e4F}, 1), std::log(3.0), 1e-6);
+  EXPECT_NEAR(of({-infinity, 1, -infinity}, 1), 0, 1e-6);
+  EXPECT_TRUE(std::isnan(of({0, std::numeric_limits<float>::quiet_NaN(), 0}, 0)));
+  EXPECT_FALSE(std::isfinite(of({0, infinity, 0}, 0)));
+}
+
+TEST(CudaTexts, RoundToTheNearestNumber) {
+  for (const float x : {1.0F, 1.00390625F, 1.01171875F, 3.14159F, -2.7182818F, 1e-40F, 65504.0F, 3.3e38F}) {
+    text::Bf16 bf16;
+    text::set(bf16, x);
+    EXPECT_EQ(text::to_float(bf16), static_cast<float>(c10::BFloat16(x))) << x;
+    text::Half half;
+    text::set(half, x);
+    EXPECT_EQ(text::to_float(half), static_cast<float>(c10::Half(x))) << x;
+  }
+}
 
 void expect_near(const torch::Tensor& found, const torch::Tensor& wanted, double tolerance) {
   ASSERT_EQ(found.sizes(), wanted.sizes());

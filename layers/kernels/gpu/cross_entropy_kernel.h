@@ -6,15 +6,20 @@
 
 #include <torch/types.h>
 
+#include "layers/kernels/gpu/gpu_program.h"
+
 namespace zoo {
 
-/// What the kernel computes of contiguous logits (N, V), float, bfloat16 or half, which it overwrites by the
-/// gradient. Returns the loss of each row, (N) float.
-using CrossEntropyKernel = std::function<torch::Tensor(
+/// Replaces contiguous logits (N, V), float, bfloat16 or half, by the gradient. Returns the loss of each row,
+/// (N) float.
+torch::Tensor cross_entropy_by(const KernelProgram& program, const torch::Tensor& logits,
+                               const torch::Tensor& targets, double smoothing, double weight);
+
+/// The same by operations, but it returns the sum of the losses.
+using CrossEntropyInPlace = std::function<torch::Tensor(
     const torch::Tensor& logits, const torch::Tensor& targets, double smoothing, double weight)>;
 
-/// The kernel for a device, or null (checked_kernels.h). `reference` returns the sum of the losses, and
-/// overwrites the logits, too.
-const CrossEntropyKernel* cross_entropy_kernel(c10::Device device, const CrossEntropyKernel& reference);
+/// The program for a device, or null (checked_program.h).
+const KernelProgram* cross_entropy_program(c10::Device device, const CrossEntropyInPlace& reference);
 
 }  // namespace zoo

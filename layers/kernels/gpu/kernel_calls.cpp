@@ -20,9 +20,16 @@ void* data_of(const torch::Tensor& tensor) {
 }
 
 LaunchSize launch_size_for(int64_t n) {
-  constexpr int64_t threads = 256;       // of a block, as the texts have it
   constexpr int64_t most_blocks = 4096;  // more than a card has room for at once
-  return {.blocks = std::min((n + threads - 1) / threads, most_blocks), .threads = threads};
+  return {.blocks = std::min((n + kBlockThreads - 1) / kBlockThreads, most_blocks), .threads = kBlockThreads};
+}
+
+void keep_program(torch::autograd::AutogradContext& context, const KernelProgram& program) {
+  context.saved_data["program"] = reinterpret_cast<int64_t>(&program);
+}
+
+const KernelProgram& kept_program(torch::autograd::AutogradContext& context) {
+  return *reinterpret_cast<const KernelProgram*>(context.saved_data["program"].toInt());
 }
 
 torch::Tensor wave(at::IntArrayRef sizes, double step, c10::Device device) {
