@@ -2,6 +2,7 @@
 
 #include <torch/types.h>
 
+#include "layers/decoding_layer.h"
 #include "layers/weights/description.h"
 
 namespace zoo {
@@ -30,6 +31,7 @@ TransformerLayerImpl::TransformerLayerImpl(const TransformerLayerOptions& option
 }
 
 torch::Tensor TransformerLayerImpl::forward(const torch::Tensor& x, const LayerContext& context) {
+  if (const auto y = decoded_layer(*this, x, context)) return *y;
   const auto attend = [&](const torch::Tensor& h) { return self_attention->forward(h, context.self); };
   const auto cross_attend = [&](const torch::Tensor& h) { return cross_attention(h, context.cross); };
   const auto transform = [&](const torch::Tensor& h) {

@@ -48,7 +48,7 @@ ColumnStorage::ColumnStorage(int64_t n_rows, const KeysAndValues& like)
       values_(rows_without_columns(n_rows, like.values)),
       n_rows_(n_rows) {}
 
-void ColumnStorage::write(const KeysAndValues& tokens, const PositionRange& range) {
+KeysAndValues ColumnStorage::room_for(const PositionRange& range) {
   constexpr int64_t fewest = 32;
   const int64_t needed = range.n_columns(), capacity = keys_.size(2);
   if (needed > capacity) {
@@ -56,9 +56,14 @@ void ColumnStorage::write(const KeysAndValues& tokens, const PositionRange& rang
     keys_ = with_capacity(keys_, n_columns_, larger);
     values_ = with_capacity(values_, n_columns_, larger);
   }
+  n_columns_ = range.n_keys();
+  return columns(n_columns_);
+}
+
+void ColumnStorage::write(const KeysAndValues& tokens, const PositionRange& range) {
+  room_for(range);
   write_columns(keys_.narrow(0, 0, n_rows_), tokens.keys, range);
   write_columns(values_.narrow(0, 0, n_rows_), tokens.values, range);
-  n_columns_ = range.n_keys();
 }
 
 KeysAndValues ColumnStorage::columns(int64_t n) const {

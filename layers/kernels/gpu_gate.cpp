@@ -144,7 +144,7 @@ torch::Tensor gated_by(const KernelProgram& program, GateFunction function, cons
 
 std::optional<torch::Tensor> gpu_gated(GateFunction function, const torch::Tensor& gate,
                                        const torch::Tensor& up) {
-  if (!gate.is_cuda() || gate.numel() == 0 || !has_kernels(gate.scalar_type())) return std::nullopt;
+  if (!has_kernels(gate.device().type()) || gate.numel() == 0 || !has_kernels(gate.scalar_type())) return std::nullopt;
   const bool suits = up.defined()
                          ? up.sizes() == gate.sizes() && up.scalar_type() == gate.scalar_type() &&
                                has_whole_packs(gate, gate.size(-1)) && has_whole_packs(up, up.size(-1))

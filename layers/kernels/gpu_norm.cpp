@@ -124,8 +124,8 @@ torch::Tensor norm_by(const NormCall& call, const torch::Tensor& x, const torch:
 
 std::optional<torch::Tensor> gpu_norm(const torch::Tensor& x, const torch::Tensor& gain,
                                       const torch::Tensor& bias, double eps, NormCentre centre) {
-  const auto out = autocast_type(at::kCUDA);
-  if (!x.is_cuda() || x.numel() == 0 || !out) return std::nullopt;
+  const auto out = autocast_type(x.device().type());
+  if (!has_kernels(x.device().type()) || x.numel() == 0 || !out) return std::nullopt;
   const auto in = x.scalar_type();
   const bool suits = (out == torch::kBFloat16 || out == torch::kHalf) && (in == torch::kFloat || in == out) &&
                      gain.scalar_type() == torch::kFloat &&

@@ -7,6 +7,7 @@
 #include <torch/utils.h>
 
 #include "base/autocast.h"
+#include "layers/kernels/gpu_product.h"
 #include "layers/kernels/linear.h"
 #include "layers/kernels/products/products.h"
 
@@ -118,15 +119,18 @@ torch::Tensor WeightMatrix::product(const torch::Tensor& x, const torch::Tensor&
   if (packed_.defined()) return product_with(packed_, x, bias, {.first = 0, .count = packed_.n_rows()});
   if (reads_rounded(x)) return rounded_linear(x, weight_, rounded_, bias);
   if (format_ == WeightFormat::fp32) return float_product(x, weight_, bias);
-  // On a GPU: multiplied in the format, whole numbers in float.
+  // On a GPU: multiplied in the format; whole numbers of many rows in float.
+  const auto type = scales_.defined() ? x.scalar_type() : weight_.scalar_type();
+  // Where all products have this type, what is computed of one stays in it (models/precision.h).
+  const bool stays = scales_.defined() || autocast_type(weight_.device().type()) == type;
+  if (auto y = gpu_product(x, {.matrices = {{weight_, scales_, bias}}, .type = type}))
+    return stays ? *y : y->to(x.scalar_type());
   if (scales_.defined()) {
     const auto y = torch::linear(with_rounded_inputs(x.to(torch::kFloat)), scaled(weight_, scales_));
     return (bias.defined() ? y + bias : y).to(x.scalar_type());
   }
-  const auto type = weight_.scalar_type();
   const auto y = torch::linear(x.to(type), weight_, bias.defined() ? bias.to(type) : bias);
-  // Where all products have this type, what is computed of one stays in it (models/precision.h).
-  return autocast_type(weight_.device().type()) == type ? y : y.to(x.scalar_type());
+  return stays ? y : y.to(x.scalar_type());
 }
 
 torch::Tensor WeightMatrix::product(const torch::Tensor& x, const torch::Tensor& bias, int64_t first,

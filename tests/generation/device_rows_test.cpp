@@ -1,6 +1,7 @@
 // How outputs grow on a GPU: rows in slots, steps that are recorded, tokens that are chosen on the device and
 // read late, prompts that are read together. On a GPU, without which the tests are skipped, and on the strict
-// device, which is always there (tests/support/strict_device.h).
+// device, which is always there (tests/support/strict_device.h), also with our kernels
+// (tests/support/strict_kernels.h).
 
 #include "generation/rows/device_rows.h"
 
@@ -8,6 +9,7 @@
 #include <iostream>
 #include <limits>
 #include <map>
+#include <optional>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -26,6 +28,7 @@
 #include "tests/support/errors.h"
 #include "tests/support/small_models.h"
 #include "tests/support/strict_device.h"
+#include "tests/support/strict_kernels.h"
 
 namespace zoo::testing {
 namespace {
@@ -59,18 +62,21 @@ class DecodingOnAGpu : public ::testing::TestWithParam<const char*> {
       // LibTorch has one accelerator at a time.
       if (torch::cuda::is_available()) GTEST_SKIP() << "a GPU is here, which is better";
       device_ = strict_device();
+      if (has_kernels()) kernels_.emplace();
     } else if (!torch::cuda::is_available()) {
       GTEST_SKIP() << "no GPU";
     }
   }
-  bool is_strict() const { return GetParam() == std::string_view("strict"); }
+  bool has_kernels() const { return GetParam() == std::string_view("kernels"); }
+  bool is_strict() const { return has_kernels() || GetParam() == std::string_view("strict"); }
   torch::Device device() const { return device_; }
 
   /// A model of random weights on the processor, and the same one on the device.
   struct Pair {
     std::shared_ptr<Model> here, there;
   };
-  Pair models(const ModelConfig& config) const {
+  Pair models(ModelConfig config) const {
+    if (has_kernels() && !config.head_dim) config.head_dim = 8;  // heads of 16 bytes, as our kernels read them
     auto here = random_model(config);
     return {.here = here, .there = copy_of(here, device_)};
   }
@@ -134,8 +140,9 @@ class DecodingOnAGpu : public ::testing::TestWithParam<const char*> {
 
  private:
   torch::Device device_ = torch::Device("cuda:0");
+  std::optional<StrictKernels> kernels_;
 };
-INSTANTIATE_TEST_SUITE_P(Each, DecodingOnAGpu, ::testing::Values("cuda", "strict"), device_name);
+INSTANTIATE_TEST_SUITE_P(Each, DecodingOnAGpu, ::testing::Values("cuda", "strict", "kernels"), device_name);
 
 TEST_P(DecodingOnAGpu, RequestsThatComeAndGoGetWhatTheProcessorGivesThem) {
   const auto [here, there] = models(small_gpt2());
@@ -284,6 +291,44 @@ TEST_P(DecodingOnAGpu, OtherRowsChangeNoBitOfARowInStepsOfOneShape) {
   for (size_t t = 0; t < alone.logprobs.size(); ++t) EXPECT_NEAR(alone.logprobs[t], wanted.logprobs[t], 1e-4);
 }
 
+// Our kernels compute a row alike, however many rows, columns and blocks are beside it.
+TEST_P(DecodingOnAGpu, OtherRowsChangeNoBitOfARowWithOurKernels) {
+  if (!has_kernels()) GTEST_SKIP() << "for our kernels only";
+  auto config = small_gpt2();
+  config.max_positions = 300;  // more columns than a block of attention reads
+  for (const auto format : {WeightFormat::bf16, WeightFormat::fp16}) {
+    const auto there = models(config).there;
+    store_weights(*there, format);
+    const auto beside = [&](const std::vector<TokenIds>& others) {
+      std::vector<Arriving> requests{{0, request({11, 4}, 8, rules(5, Temperature(0.9)), 0)}};
+      for (const auto& other : others)
+        requests.push_back({2, request(other, 14, rules(3, Temperature(1.5)), requests.size())});
+      for (auto& [step, asked] : requests) asked.limits.ends = {};
+      return written(*there, requests).front().front();
+    };
+    const auto alone = beside({});
+    for (const auto& others : {std::vector<TokenIds>{{1, 2}}, std::vector<TokenIds>(7, TokenIds(280, 9))}) {
+      const auto found = beside(others);
+      EXPECT_EQ(found.ids, alone.ids);
+      EXPECT_EQ(found.logprobs, alone.logprobs);
+    }
+  }
+}
+
+// Whole numbers are multiplied as they are stored; the CPU has the same numbers.
+TEST_P(DecodingOnAGpu, WholeNumbersGiveWhatTheProcessorGives) {
+  auto config = small_gpt2();
+  config.d_model = 32;  // a scale has 32 inputs
+  config.d_ff = 64;
+  for (const auto format : {WeightFormat::int8, WeightFormat::int4}) {
+    SCOPED_TRACE(name_of(format));
+    const auto [here, there] = models(config);
+    store_weights(*here, format);
+    store_weights(*there, format);
+    expect_equal(written(*there, many(device())), written(*here, many(torch::kCPU)), 1e-2);
+  }
+}
+
 TEST_P(DecodingOnAGpu, LogitsThatAreNoNumbersEndTheirRequestOnly) {
   const auto [here, there] = models(small_gpt2());
   const InferenceScope scope(*there);
@@ -330,7 +375,7 @@ class WorkOfDecoding : public DecodingOnAGpu {
     return work_of([&] { scheduler.step(); });
   }
 };
-INSTANTIATE_TEST_SUITE_P(Each, WorkOfDecoding, ::testing::Values("strict"), device_name);
+INSTANTIATE_TEST_SUITE_P(Each, WorkOfDecoding, ::testing::Values("strict", "kernels"), device_name);
 
 TEST_P(WorkOfDecoding, ATokenIsALaunchAndAReadingThatComesLate) {
   auto config = small_gpt2();
@@ -349,7 +394,9 @@ TEST_P(WorkOfDecoding, ATokenIsALaunchAndAReadingThatComesLate) {
     EXPECT_EQ(work.uploads, 0);
     EXPECT_EQ(work.downloads, 1);
     EXPECT_EQ(work.waits, 1);
-    EXPECT_LE(work.kernels, 310);
+    // With our kernels a layer takes five, or ten with more rows than they multiply, beside the rest of the
+    // step.
+    EXPECT_LE(work.kernels, !has_kernels() ? 310 : n == 1 ? 12 * 5 + 30 : 12 * 10 + 60);
   }
 }
 

@@ -24,94 +24,24 @@
 #include "layers/kernels/gpu_gate.h"
 #include "layers/kernels/gpu_norm.h"
 #include "layers/kernels/gpu_rotary.h"
-#include "tests/support/cuda_shim.h"
 #include "tests/support/errors.h"
+#include "tests/support/texts_here.h"
 
 namespace zoo::embedded {
 extern const char cross_entropy_cuda[];
+extern const char decoding_attention_call_cuda[];
+extern const char decoding_attention_cuda[];
 extern const char gate_cuda[];
 extern const char norm_cuda[];
+extern const char product_call_cuda[];
+extern const char product_cuda[];
 extern const char rotary_cuda[];
 }  // namespace zoo::embedded
 
 namespace zoo::testing {
-namespace text {
-#include "layers/kernels/gpu/numbers.cu"
-// Behind the numbers that all texts share.
-#include "layers/kernels/gpu/cross_entropy.cu"
-#include "layers/kernels/gpu/gate.cu"
-#include "layers/kernels/gpu/norm.cu"
-#include "layers/kernels/gpu/rotary.cu"
-}  // namespace text
 namespace {
 
 using ::testing::HasSubstr;
-
-/// The texts' functions on the processor, in place of a GPU's.
-class TextsHere final : public KernelProgram {
- public:
-  TextsHere() {
-    add("cross_entropy_float", text::cross_entropy_float);
-    add("cross_entropy_bf16", text::cross_entropy_bf16);
-    add("cross_entropy_half", text::cross_entropy_half);
-    add("layer_norm_float_bf16", text::layer_norm_float_bf16_forward, text::layer_norm_float_bf16_backward);
-    add("layer_norm_float_half", text::layer_norm_float_half_forward, text::layer_norm_float_half_backward);
-    add("layer_norm_bf16_bf16", text::layer_norm_bf16_bf16_forward, text::layer_norm_bf16_bf16_backward);
-    add("layer_norm_half_half", text::layer_norm_half_half_forward, text::layer_norm_half_half_backward);
-    add("rms_norm_float_bf16", text::rms_norm_float_bf16_forward, text::rms_norm_float_bf16_backward);
-    add("rms_norm_float_half", text::rms_norm_float_half_forward, text::rms_norm_float_half_backward);
-    add("rms_norm_bf16_bf16", text::rms_norm_bf16_bf16_forward, text::rms_norm_bf16_bf16_backward);
-    add("rms_norm_half_half", text::rms_norm_half_half_forward, text::rms_norm_half_half_backward);
-    add("silu_float", text::silu_float_forward, text::silu_float_backward);
-    add("silu_bf16", text::silu_bf16_forward, text::silu_bf16_backward);
-    add("silu_half", text::silu_half_forward, text::silu_half_backward);
-    add("gelu_exact_float", text::gelu_exact_float_forward, text::gelu_exact_float_backward);
-    add("gelu_exact_bf16", text::gelu_exact_bf16_forward, text::gelu_exact_bf16_backward);
-    add("gelu_exact_half", text::gelu_exact_half_forward, text::gelu_exact_half_backward);
-    add("gelu_by_tanh_float", text::gelu_by_tanh_float_forward, text::gelu_by_tanh_float_backward);
-    add("gelu_by_tanh_bf16", text::gelu_by_tanh_bf16_forward, text::gelu_by_tanh_bf16_backward);
-    add("gelu_by_tanh_half", text::gelu_by_tanh_half_forward, text::gelu_by_tanh_half_backward);
-    add("rotary_half_float", text::rotary_half_float);
-    add("rotary_half_bf16", text::rotary_half_bf16);
-    add("rotary_half_half", text::rotary_half_half);
-    add("rotary_interleaved_float", text::rotary_interleaved_float);
-    add("rotary_interleaved_bf16", text::rotary_interleaved_bf16);
-    add("rotary_interleaved_half", text::rotary_interleaved_half);
-  }
-
-  void launch(const std::string& function, const LaunchSize& size,
-              std::vector<void*> arguments) const override {
-    const auto found = functions_.find(function);
-    TORCH_CHECK(found != functions_.end(), "no function ", function);
-    TORCH_CHECK(found->second.n_arguments == arguments.size(), function, " has other arguments");
-    // Some have a block for each row. The threads of the others take turns, which few blocks show.
-    const bool has_rows = function.starts_with("cross_entropy") ||
-                          (function.find("norm") != function.npos && function.ends_with("_forward"));
-    const auto blocks = has_rows ? size.blocks : std::min<int64_t>(size.blocks, 2);
-    run_blocks(static_cast<unsigned>(blocks), ZOO_BLOCK_THREADS, [&] { found->second.call(arguments); });
-  }
-
- private:
-  struct Function {
-    size_t n_arguments;
-    std::function<void(const std::vector<void*>&)> call;
-  };
-  template <class... Args>
-  void add(const std::string& name, void (*kernel)(Args...)) {
-    functions_[name] = {sizeof...(Args), [kernel](const std::vector<void*>& arguments) {
-                          [&]<size_t... i>(std::index_sequence<i...>) {
-                            kernel(*static_cast<Args*>(arguments[i])...);
-                          }(std::index_sequence_for<Args...>());
-                        }};
-  }
-  template <class... In, class... Out>
-  void add(const std::string& name, void (*forward)(In...), void (*backward)(Out...)) {
-    add(name + "_forward", forward);
-    add(name + "_backward", backward);
-  }
-
-  std::map<std::string, Function> functions_;
-};
 
 // Rows that begin at addresses of every kind, fewer classes than threads, and more.
 TEST(CudaTexts, CrossEntropyIsThatOfTorch) {
@@ -151,12 +81,8 @@ TEST(CudaTexts, CrossEntropyOfLargeLogitsAndOfWhatIsNoNumber) {
 
 TEST(CudaTexts, RoundToTheNearestNumber) {
   for (const float x : {1.0F, 1.00390625F, 1.01171875F, 3.14159F, -2.7182818F, 1e-40F, 65504.0F, 3.3e38F}) {
-    text::Bf16 bf16;
-    text::set(bf16, x);
-    EXPECT_EQ(text::to_float(bf16), static_cast<float>(c10::BFloat16(x))) << x;
-    text::Half half;
-    text::set(half, x);
-    EXPECT_EQ(text::to_float(half), static_cast<float>(c10::Half(x))) << x;
+    EXPECT_EQ(as_bf16_of_texts(x), static_cast<float>(c10::BFloat16(x))) << x;
+    EXPECT_EQ(as_half_of_texts(x), static_cast<float>(c10::Half(x))) << x;
   }
 }
 
@@ -306,8 +232,11 @@ TEST(RunTimeCompiler, CompilesEveryTextForEveryCard) {
   if (library == nullptr) GTEST_SKIP() << "$ZOO_NVRTC names no compiler";
   const auto compiler = RunTimeCompiler::load({library});
   ASSERT_TRUE(compiler) << library;
-  const std::vector<std::pair<const char*, std::string>> texts = {
+  const std::vector<std::pair<std::string, std::string>> texts = {
       {embedded::cross_entropy_cuda, "cross_entropy_bf16"},
+      {std::string(embedded::decoding_attention_call_cuda) + embedded::decoding_attention_cuda,
+       "decoding_attention_bf16_8"},
+      {std::string(embedded::product_call_cuda) + embedded::product_cuda, "product_bf16_whole_8"},
       {embedded::gate_cuda, "gelu_by_tanh_bf16_backward"},
       {embedded::norm_cuda, "layer_norm_float_bf16_backward"},
       {embedded::rotary_cuda, "rotary_interleaved_half"}};

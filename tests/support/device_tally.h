@@ -13,6 +13,8 @@ enum class StartedBy { host, graph };
 
 /// Counts an operation with these arguments that the device does now.
 void tally(const c10::OperatorHandle& op, const torch::jit::Stack& arguments, StartedBy started);
+/// Counts a kernel of our own.
+void tally_kernel(const std::string& name, StartedBy started);
 /// Counts the start of a graph.
 void tally_graph();
 /// Counts a wait that is no operation.

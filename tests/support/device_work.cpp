@@ -109,6 +109,14 @@ void tally(const c10::OperatorHandle& op, const Stack& arguments, StartedBy star
   ++work.by_operation[name];
 }
 
+void tally_kernel(const std::string& name, StartedBy started) {
+  auto& [mutex, work] = tally();
+  const std::scoped_lock lock(mutex);
+  ++work.kernels;
+  if (started == StartedBy::host) ++work.launches;
+  ++work.by_operation[name];
+}
+
 void tally_graph() {
   auto& [mutex, work] = tally();
   const std::scoped_lock lock(mutex);

@@ -269,6 +269,8 @@ void visit_tensors(c10::IValue& value, const Visit& visit) {
 /// Records an operation in place of doing it.
 using Record = std::function<void(const c10::OperatorHandle& op, Stack& stack)>;
 Record record_now;  // of the graph that is being recorded
+/// The same for a kernel of our own.
+std::function<void(const std::string& name, std::function<void()> kernel)> record_kernel_now;
 
 bool is_one_of(const std::string& name, std::initializer_list<const char*> names) {
   return std::ranges::any_of(names, [&](const char* one) { return name == one; });
@@ -370,16 +372,24 @@ class StrictGraph final : public at::GraphImplInterface {
   ~StrictGraph() override {
     if (!records_) return;
     record_now = nullptr;
+    record_kernel_now = nullptr;
     has_failed = true;  // as a stream of CUDA that goes on recording
   }
   void capture_begin(at::MempoolId_t, at::GraphCaptureMode) override {
     TORCH_CHECK(!record_now, "another graph is recorded");
     record_now = [this](const c10::OperatorHandle& op, Stack& stack) { record(op, stack); };
+    record_kernel_now = [this](const std::string& name, std::function<void()> kernel) {
+      steps_.push_back([name, kernel = std::move(kernel)] {
+        tally_kernel(name, StartedBy::graph);
+        kernel();
+      });
+    };
     records_ = true;
     generator_ = at::detail::getDefaultCPUGenerator().get_state();
   }
   void capture_end() override {
     record_now = nullptr;
+    record_kernel_now = nullptr;
     records_ = false;
     auto generator = at::detail::getDefaultCPUGenerator();  // recording draws nothing
     generator.set_state(generator_);
@@ -387,12 +397,7 @@ class StrictGraph final : public at::GraphImplInterface {
   void instantiate() override {}
   void replay() override {
     tally_graph();
-    for (const auto& step : steps_) {
-      Stack stack = step.arguments;
-      tally(step.op, stack, StartedBy::graph);
-      compute(step.op, stack);
-      for (size_t i = 0; i < stack.size(); ++i) copy_into(step.op, stack[i], step.results[i]);
-    }
+    for (const auto& step : steps_) step();
   }
   void reset() override {
     steps_.clear();
@@ -413,13 +418,14 @@ class StrictGraph final : public at::GraphImplInterface {
     }
     const auto results = torch::jit::last(stack, op.schema().returns().size()).vec();
     for (const auto& [tensor, content] : before) compute_copy(tensor, content);
-    steps_.push_back({op, arguments, results});
+    steps_.push_back([op, arguments, results] {
+      Stack now = arguments;
+      tally(op, now, StartedBy::graph);
+      compute(op, now);
+      for (size_t i = 0; i < now.size(); ++i) copy_into(op, now[i], results[i]);
+    });
   }
 
-  struct Step {
-    c10::OperatorHandle op;
-    Stack arguments, results;
-  };
   using Contents = std::vector<std::pair<torch::Tensor, torch::Tensor>>;
 
   /// Copies of the tensors that the operation may write. Nobody writes a tensor with elements that share
@@ -465,7 +471,7 @@ class StrictGraph final : public at::GraphImplInterface {
     });
   }
 
-  std::vector<Step> steps_;
+  std::vector<std::function<void()>> steps_;
   std::vector<c10::Storage> new_;  // allocated while it is recorded
   bool records_ = false;
   torch::Tensor generator_;
@@ -534,6 +540,18 @@ int64_t attention_kind(const at::Tensor& q, const at::Tensor&, const at::Tensor&
 }
 
 }  // namespace
+
+void start_on_strict_device(const std::string& name, std::function<void()> kernel) {
+  TORCH_CHECK(!has_failed, "CUDA error: device-side assert triggered");
+  if (record_kernel_now) {
+    record_kernel_now(name, std::move(kernel));
+  } else {
+    tally_kernel(name, StartedBy::host);
+    kernel();
+  }
+}
+
+void* address_on_the_processor(void* address) { return shown(address); }
 
 void limit_strict_memory(std::optional<size_t> bytes) { most_bytes = bytes; }
 

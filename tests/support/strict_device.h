@@ -3,7 +3,9 @@
 // are those of CUDA. It takes the place of a device that this LibTorch has no kernels for, MTIA.
 
 #include <cstddef>
+#include <functional>
 #include <optional>
+#include <string>
 
 #include <torch/types.h>
 
@@ -21,6 +23,11 @@ torch::Device strict_device();
 
 /// A piece of memory of more than `bytes` fails, as on a GPU whose memory is full. Nothing: no limit.
 void limit_strict_memory(std::optional<size_t> bytes);
+
+/// Runs a kernel that is no operation of LibTorch, or records it. It finds the device's memory at
+/// address_on_the_processor().
+void start_on_strict_device(const std::string& name, std::function<void()> kernel);
+void* address_on_the_processor(void* address);
 
 /// From now on the device fails in whatever it is asked to do, as a GPU after a failed assertion.
 void fail_strict_device();

@@ -10,11 +10,36 @@
 
 namespace zoo {
 
-CheckedProgram::CheckedProgram(std::string name, std::string file, const char* text, Agrees agrees)
-    : name_(std::move(name)), file_(std::move(file)), text_(text), agrees_(std::move(agrees)) {}
+namespace {
+
+std::unique_ptr<const KernelProgram> compiled(const std::string& file, const std::string& text,
+                                              c10::Device device) {
+  return std::make_unique<const GpuProgram>(file, text, device);
+}
+
+/// By type of device.
+std::map<c10::DeviceType, MakeProgram>& makers() {
+  static std::map<c10::DeviceType, MakeProgram> all = {{c10::DeviceType::CUDA, compiled}};
+  return all;
+}
+
+}  // namespace
+
+void register_kernels(c10::DeviceType type, MakeProgram make) {
+  if (make) {
+    makers()[type] = make;
+  } else {
+    makers().erase(type);
+  }
+}
+
+bool has_kernels(c10::DeviceType type) { return makers().contains(type); }
+
+CheckedProgram::CheckedProgram(std::string name, std::string file, std::string text, Agrees agrees)
+    : name_(std::move(name)), file_(std::move(file)), text_(std::move(text)), agrees_(std::move(agrees)) {}
 
 const KernelProgram* CheckedProgram::on(c10::Device device) {
-  if (!device.is_cuda()) return nullptr;
+  if (!has_kernels(device.type())) return nullptr;
   const std::scoped_lock lock(mutex_);
   const auto found = programs_.find(device.index());
   if (found != programs_.end()) return found->second.get();
@@ -26,7 +51,7 @@ std::unique_ptr<const KernelProgram> CheckedProgram::made_for(c10::Device device
   const torch::AutoGradMode recording(true);
   std::string problem;
   try {
-    auto program = std::make_unique<const GpuProgram>(file_, text_, device);
+    auto program = makers().at(device.type())(file_, text_, device);
     if (agrees_(*program, device)) return program;
     problem = "its results are not those of LibTorch's operations";
   } catch (const SystemError& error) {

@@ -127,11 +127,11 @@ std::string cached_code_name(const std::string& name, const std::string& text,
   return fmt::format("{}-{}-{}-{:016x}.cubin", name, architecture, compiler_version, hash_of(text));
 }
 
-std::string whole_text(const char* text) {
+std::string whole_text(const std::string& text) {
   return std::string(embedded::device_functions_cuda) + embedded::numbers_cuda + text;
 }
 
-GpuProgram::GpuProgram(const std::string& name, const char* text, c10::Device device)
+GpuProgram::GpuProgram(const std::string& name, const std::string& text, c10::Device device)
     : device_(device), module_(std::make_unique<Module>()) {
   const c10::DeviceGuard guard(device);
   const auto& driver = Driver::one();

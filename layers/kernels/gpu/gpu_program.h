@@ -31,7 +31,7 @@ class GpuProgram final : public KernelProgram {
  public:
   /// Compiles whole_text(text), or finds the result in the cache.
   /// `name`: for the cache and messages. Throws SystemError if there is no compiler, no driver, or an error.
-  GpuProgram(const std::string& name, const char* text, c10::Device device);
+  GpuProgram(const std::string& name, const std::string& text, c10::Device device);
   ~GpuProgram() override;
   GpuProgram(const GpuProgram&) = delete;
   GpuProgram& operator=(const GpuProgram&) = delete;
@@ -48,7 +48,7 @@ class GpuProgram final : public KernelProgram {
 };
 
 /// A text behind those that all share: what the compiler reads.
-std::string whole_text(const char* text);
+std::string whole_text(const std::string& text);
 /// The name of the cached machine code of a text.
 std::string cached_code_name(const std::string& name, const std::string& text,
                              const std::string& architecture, const std::string& compiler_version);

@@ -13,6 +13,8 @@ namespace zoo {
 
 /// Threads of a block, as the texts have it.
 constexpr int64_t kBlockThreads = 256;
+/// Threads of a warp.
+constexpr int64_t kWarpThreads = 32;
 
 /// Whether the kernels have a function for numbers of this type: float, bfloat16 and half.
 bool has_kernels(torch::ScalarType type);

@@ -25,3 +25,13 @@ __device__ inline void set(Bf16& to, float x) {
   to.bits = static_cast<unsigned short>(is_nan ? 0x7fc0u : (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
 __device__ inline void set(Half& to, float x) { to.bits = float_to_half_bits(x); }
+
+/// The sum and the largest number of a warp, in every thread. Every thread of the block takes part.
+__device__ inline float warp_sum(float x) {
+  for (int apart = ZOO_WARP_THREADS / 2; apart > 0; apart /= 2) x += warp_exchange(x, apart);
+  return x;
+}
+__device__ inline float warp_max(float x) {
+  for (int apart = ZOO_WARP_THREADS / 2; apart > 0; apart /= 2) x = fmaxf(x, warp_exchange(x, apart));
+  return x;
+}
