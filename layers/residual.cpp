@@ -1,5 +1,7 @@
 #include "layers/residual.h"
 
+#include <utility>
+
 #include <torch/types.h>
 
 #include "layers/kernels/dropout.h"
@@ -35,26 +37,50 @@ ResidualImpl::ResidualImpl(const ResidualOptions& options_) : options(options_) 
   }
 }
 
-torch::Tensor ResidualImpl::sum(const torch::Tensor& x, const Place& place, torch::Tensor y) {
+/// The vectors that sub-layers read and add to: x, or x + y. This sum waits until it is read, because a norm can
+/// compute it in its own pass.
+class ResidualImpl::Stream {
+ public:
+  explicit Stream(torch::Tensor x, torch::Tensor y = {}) : x_(std::move(x)), y_(std::move(y)) {}
+
+  torch::Tensor value() {
+    if (y_.defined()) x_ = x_ + std::exchange(y_, {});
+    return x_;
+  }
+  /// norm(value()), for products; without a norm value() itself.
+  torch::Tensor normed_by(Norm& norm) {
+    if (!norm) return value();
+    if (!y_.defined()) return norm->for_products(x_);
+    auto [sum, normed] = norm->sum_for_products(x_, std::exchange(y_, {}));
+    x_ = std::move(sum);
+    return normed;
+  }
+
+ private:
+  torch::Tensor x_, y_;
+};
+
+ResidualImpl::Stream ResidualImpl::sum(Stream& x, const Place& place, torch::Tensor y) {
   if (options.scale() != 1) y = y * options.scale();
   if (!scales.empty()) y = y * scales[place.index].to(y.scalar_type());
   if (is_training() && options.stochastic_depth() > 0)
     y = y * dropout(torch::ones({y.size(0), 1, 1}, y.options()), options.stochastic_depth());
   if (place.observed) y = (*place.observed)(y);
-  return add_dropout(x, y, is_training() ? options.dropout() : 0.0);
+  const double p = is_training() ? options.dropout() : 0.0;
+  return p == 0 ? Stream(x.value(), y) : Stream(add_dropout(x.value(), y, p));
 }
 
-torch::Tensor ResidualImpl::connected(const torch::Tensor& x, const Place& place, const SubLayer& sub_layer) {
+ResidualImpl::Stream ResidualImpl::connected(Stream& x, const Place& place, const SubLayer& sub_layer) {
   const auto index = place.index;
   switch (options.placement()) {
     case NormPlacement::pre:
-      return sum(x, place, sub_layer(norms_in[index] ? norms_in[index]->for_products(x) : x));
+      return sum(x, place, sub_layer(x.normed_by(norms_in[index])));
     case NormPlacement::post:
-      return norms_in[index](sum(x, place, sub_layer(x)));
+      return Stream(norms_in[index](sum(x, place, sub_layer(x.value())).value()));
     case NormPlacement::residual_post:
-      return sum(x, place, norms_out[index](sub_layer(x)));
+      return sum(x, place, norms_out[index](sub_layer(x.value())));
     case NormPlacement::sandwich:
-      return sum(x, place, norms_out[index](sub_layer(norms_in[index]->for_products(x))));
+      return sum(x, place, norms_out[index](sub_layer(x.normed_by(norms_in[index]))));
     case NormPlacement::parallel:
     case NormPlacement::parallel_norms:
       break;
@@ -63,7 +89,7 @@ torch::Tensor ResidualImpl::connected(const torch::Tensor& x, const Place& place
                   "parallel sub-layers read the same vectors: connected() cannot take them one by one");
 }
 
-torch::Tensor ResidualImpl::forward(torch::Tensor x, const std::vector<SubLayer>& sub_layers,
+torch::Tensor ResidualImpl::forward(const torch::Tensor& x, const std::vector<SubLayer>& sub_layers,
                                     std::span<const ObservedPlace> observed) {
   TORCH_CHECK(sub_layers.size() == options.sub_layers().size(), "expected ", options.sub_layers().size(),
               " sub-layers, not ", sub_layers.size());
@@ -72,19 +98,17 @@ torch::Tensor ResidualImpl::forward(torch::Tensor x, const std::vector<SubLayer>
   const auto place = [&](size_t i) {
     return Place{.index = i, .observed = observed.empty() ? nullptr : &observed[i]};
   };
+  Stream stream(x);
   if (options.placement() == NormPlacement::parallel) {
     const auto h = norms_in.front()->for_products(x);
-    for (size_t i = 0; i < sub_layers.size(); ++i) x = sum(x, place(i), sub_layers[i](h));
-    return x;
-  }
-  if (options.placement() == NormPlacement::parallel_norms) {
-    const auto read = x;
+    for (size_t i = 0; i < sub_layers.size(); ++i) stream = sum(stream, place(i), sub_layers[i](h));
+  } else if (options.placement() == NormPlacement::parallel_norms) {
     for (size_t i = 0; i < sub_layers.size(); ++i)
-      x = sum(x, place(i), sub_layers[i](norms_in[i]->for_products(read)));
-    return x;
+      stream = sum(stream, place(i), sub_layers[i](norms_in[i]->for_products(x)));
+  } else {
+    for (size_t i = 0; i < sub_layers.size(); ++i) stream = connected(stream, place(i), sub_layers[i]);
   }
-  for (size_t i = 0; i < sub_layers.size(); ++i) x = connected(x, place(i), sub_layers[i]);
-  return x;
+  return stream.value();
 }
 
 void ResidualImpl::pretty_print(std::ostream& stream) const {

@@ -61,7 +61,7 @@ class ResidualImpl : public Cloneable<ResidualImpl> {
   explicit ResidualImpl(const ResidualOptions& options);
   /// x: (B, T, D); one function for each name in the options, applied in that order. Returns (B, T, D).
   /// `observed`: for each sub-layer, who sees what it adds to x; empty: nobody.
-  torch::Tensor forward(torch::Tensor x, const std::vector<SubLayer>& sub_layers,
+  torch::Tensor forward(const torch::Tensor& x, const std::vector<SubLayer>& sub_layers,
                         std::span<const ObservedPlace> observed = {});
   void pretty_print(std::ostream& stream) const override;
 
@@ -76,9 +76,10 @@ class ResidualImpl : public Cloneable<ResidualImpl> {
     size_t index;
     const ObservedPlace* observed;
   };
-  torch::Tensor connected(const torch::Tensor& x, const Place& place, const SubLayer& sub_layer);
+  class Stream;
+  Stream connected(Stream& x, const Place& place, const SubLayer& sub_layer);
   /// x + y, where y is the output of the sub-layer: with its factors, dropout and stochastic depth.
-  torch::Tensor sum(const torch::Tensor& x, const Place& place, torch::Tensor y);
+  Stream sum(Stream& x, const Place& place, torch::Tensor y);
 };
 
 class Residual : public torch::nn::ModuleHolder<ResidualImpl> {

@@ -1,12 +1,14 @@
 #pragma once
 // LayerNorm and RMSNorm under mixed precision on a GPU, by kernels of our own (gpu/norm.cu): they read the
-// residual stream in its type and write the 16 bits that products read, in one pass.
+// residual stream in its type and write the 16 bits that products read, in one pass. The same pass can add to
+// the stream what a sub-layer has computed.
 
 #include <optional>
 
 #include <torch/types.h>
 
 #include "layers/kernels/gpu/gpu_program.h"
+#include "layers/kernels/normed_sum.h"
 
 namespace zoo {
 
@@ -18,6 +20,12 @@ enum class NormCentre { mean, zero };
 /// other devices than CUDA's, or if it does not agree with LibTorch's there (checked_program.h).
 std::optional<torch::Tensor> gpu_norm(const torch::Tensor& x, const torch::Tensor& gain,
                                       const torch::Tensor& bias, double eps, NormCentre centre);
+/// x + y, in the type of x, and the same of this sum. y (…, D) like x, float or of 16 bits. Forward one pass,
+/// and backward another one, where the gradients of the sum and of the norm become those of x and y. Nothing
+/// also where x + y has another type than x.
+std::optional<NormedSum> gpu_normed_sum(const torch::Tensor& x, const torch::Tensor& y,
+                                        const torch::Tensor& gain, const torch::Tensor& bias, double eps,
+                                        NormCentre centre);
 
 struct NormCall {
   const KernelProgram* program;  // outlives the result's graph
@@ -28,5 +36,7 @@ struct NormCall {
 /// The same by a program.
 torch::Tensor norm_by(const NormCall& call, const torch::Tensor& x, const torch::Tensor& gain,
                       const torch::Tensor& bias);
+NormedSum normed_sum_by(const NormCall& call, const torch::Tensor& x, const torch::Tensor& y,
+                        const torch::Tensor& gain, const torch::Tensor& bias);
 
 }  // namespace zoo

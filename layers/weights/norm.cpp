@@ -44,6 +44,11 @@ class LayerNorm final : public NormFormula {
     auto y = gpu_norm(x, weights.gain, weights.bias, eps, NormCentre::mean);
     return y ? *y : (*this)(x, weights, eps);
   }
+  NormedSum sum_for_products(const torch::Tensor& x, const torch::Tensor& y, const NormWeights& weights,
+                             double eps) const override {
+    const auto both = gpu_normed_sum(x, y, weights.gain, weights.bias, eps, NormCentre::mean);
+    return both ? *both : NormFormula::sum_for_products(x, y, weights, eps);
+  }
   torch::Tensor divisor(const torch::Tensor& x, double eps) const override {
     return (x.var(-1, /*unbiased=*/false, /*keepdim=*/true) + eps).sqrt();
   }
@@ -75,6 +80,11 @@ class RmsNorm final : public NormFormula {
   torch::Tensor for_products(const torch::Tensor& x, const NormWeights& weights, double eps) const override {
     auto y = gpu_norm(x, weights.gain, {}, eps, NormCentre::zero);
     return y ? *y : (*this)(x, weights, eps);
+  }
+  NormedSum sum_for_products(const torch::Tensor& x, const torch::Tensor& y, const NormWeights& weights,
+                             double eps) const override {
+    const auto both = gpu_normed_sum(x, y, weights.gain, {}, eps, NormCentre::zero);
+    return both ? *both : NormFormula::sum_for_products(x, y, weights, eps);
   }
   torch::Tensor divisor(const torch::Tensor& x, double eps) const override {
     return (x.square().mean(-1, /*keepdim=*/true) + eps).sqrt();
@@ -148,6 +158,10 @@ torch::Tensor NormImpl::forward(const torch::Tensor& x) {
 
 torch::Tensor NormImpl::for_products(const torch::Tensor& x) {
   return options.formula()->for_products(x, weights(), options.eps());
+}
+
+NormedSum NormImpl::sum_for_products(const torch::Tensor& x, const torch::Tensor& y) {
+  return options.formula()->sum_for_products(x, y, weights(), options.eps());
 }
 
 void NormImpl::pretty_print(std::ostream& stream) const {

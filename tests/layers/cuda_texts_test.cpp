@@ -151,6 +151,50 @@ TEST(CudaTexts, NormsAreThoseOfTorch) {
   }
 }
 
+// Both outputs and the gradients that reach them. The slopes are numbers of every type.
+TEST(CudaTexts, NormsOfSumsAreThoseOfTorch) {
+  const TextsHere texts;
+  for (const auto out : {torch::kBFloat16, torch::kHalf}) {
+    for (const auto& [in, added] : {std::pair(torch::kFloat, out), {torch::kFloat, torch::kFloat}, {out, out}}) {
+      for (const int64_t width : {4, 7, 256, 770}) {
+        for (const auto centre : {NormCentre::mean, NormCentre::zero}) {
+          SCOPED_TRACE(fmt::format("{} + {}, {}, {}, centred {}", torch::toString(in), torch::toString(added),
+                                   torch::toString(out), width, centre == NormCentre::mean));
+          torch::manual_seed(5);
+          std::vector<torch::Tensor> inputs = {(torch::randn({5, width}) + 2).to(in),
+                                               torch::randn({5, width}).to(added), torch::randn({width})};
+          if (centre == NormCentre::mean) inputs.push_back(torch::randn({width}));
+          const auto slopes = torch::randn({5, 2 * width}).to(torch::kBFloat16).to(torch::kFloat);
+          const auto bias_of = [&](const auto& leaves) {
+            return centre == NormCentre::mean ? leaves[3] : torch::Tensor();
+          };
+          const auto side_by_side = [](const torch::Tensor& a, const torch::Tensor& b) {
+            return torch::cat({a.to(torch::kFloat), b.to(torch::kFloat)}, 1);
+          };
+          expect_same(
+              inputs, slopes,
+              [&](const auto& leaves) {
+                const auto [sum, normed] = normed_sum_by({&texts, centre, out, 1e-5}, leaves[0], leaves[1],
+                                                         leaves[2], bias_of(leaves));
+                EXPECT_EQ(normed.scalar_type(), out);
+                EXPECT_TRUE(torch::equal(sum, leaves[0] + leaves[1])) << "to the bit";
+                return side_by_side(normed, sum);
+              },
+              [&](const auto& leaves) {
+                const auto sum = leaves[0] + leaves[1];
+                const auto x = sum.to(torch::kFloat);
+                return side_by_side(centre == NormCentre::mean
+                                        ? torch::layer_norm(x, {width}, leaves[2], bias_of(leaves), 1e-5)
+                                        : torch::rms_norm(x, {width}, leaves[2], 1e-5),
+                                    sum);
+              },
+              {4e-3, rounding_of(in), rounding_of(added), 1e-5, 1e-5});
+        }
+      }
+    }
+  }
+}
+
 TEST(CudaTexts, GatedActivationsAreThoseOfTorch) {
   const TextsHere texts;
   constexpr int64_t f = 40;
@@ -238,7 +282,7 @@ TEST(RunTimeCompiler, CompilesEveryTextForEveryCard) {
        "decoding_attention_bf16_8"},
       {std::string(embedded::product_call_cuda) + embedded::product_cuda, "product_bf16_whole_8"},
       {embedded::gate_cuda, "gelu_by_tanh_bf16_backward"},
-      {embedded::norm_cuda, "layer_norm_float_bf16_backward"},
+      {embedded::norm_cuda, "layer_norm_float_bf16_bf16_backward"},
       {embedded::rotary_cuda, "rotary_interleaved_half"}};
   for (const GpuArchitecture& card : {GpuArchitecture{7, 5}, GpuArchitecture{8, 0}, GpuArchitecture{9, 0}}) {
     for (const auto& [text, function] : texts) {

@@ -120,6 +120,49 @@ TEST(Residual, DropsSubLayerOutputsOnlyInTraining) {
   }
 }
 
+/// LayerNorm that counts how often it also computes the sum that it reads.
+class CountingNorm final : public NormFormula {
+ public:
+  std::string_view name() const override { return "counting"; }
+  bool is_centred() const override { return true; }
+  torch::Tensor operator()(const torch::Tensor& x, const NormWeights& weights, double eps) const override {
+    return torch::layer_norm(x, weights.gain.sizes(), weights.gain, weights.bias, eps);
+  }
+  NormedSum sum_for_products(const torch::Tensor& x, const torch::Tensor& y, const NormWeights& weights,
+                             double eps) const override {
+    ++n_sums;
+    return NormFormula::sum_for_products(x, y, weights, eps);
+  }
+  mutable int n_sums = 0;
+};
+
+// The sum of a sub-layer is left to the norm that reads it, unless dropout is part of it.
+TEST(Residual, NormsComputeTheSumsThatTheyRead) {
+  torch::manual_seed(8);
+  const auto x = torch::randn({2, 5, kModuleWidth});
+  const auto f = [](const torch::Tensor& h) { return torch::sin(h); };
+  const auto g = [](const torch::Tensor& h) { return torch::cos(h); };
+  for (const auto placement : {NormPlacement::pre, NormPlacement::sandwich}) {
+    const auto formula = std::make_shared<CountingNorm>();
+    Residual residual(ResidualOptions(NormOptions(kModuleWidth).formula(formula), {"f", "g", "h"})
+                          .placement(placement)
+                          .dropout(0.5));
+    residual(x, {f, g, f});
+    EXPECT_EQ(formula->n_sums, 0);
+    residual->eval();
+    const auto found = residual(x, {f, g, f});
+    EXPECT_EQ(formula->n_sums, 2);
+    auto wanted = x;
+    const std::vector<ResidualImpl::SubLayer> sub_layers = {f, g, f};
+    for (size_t i = 0; i < sub_layers.size(); ++i) {
+      auto y = sub_layers[i](residual->norms_in[i](wanted));
+      if (placement == NormPlacement::sandwich) y = residual->norms_out[i](y);
+      wanted = wanted + y;
+    }
+    EXPECT_TRUE(torch::equal(found, wanted));
+  }
+}
+
 TEST(Residual, WantsAsManyFunctionsAsNames) {
   Residual residual(ResidualOptions(NormOptions(kModuleWidth), {"f", "g"}));
   const auto f = [](const torch::Tensor& h) { return h; };

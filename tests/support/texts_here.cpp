@@ -93,14 +93,30 @@ TextsHere::TextsHere() {
   add("cross_entropy_float", text::cross_entropy_float);
   add("cross_entropy_bf16", text::cross_entropy_bf16);
   add("cross_entropy_half", text::cross_entropy_half);
-  add("layer_norm_float_bf16", text::layer_norm_float_bf16_forward, text::layer_norm_float_bf16_backward);
-  add("layer_norm_float_half", text::layer_norm_float_half_forward, text::layer_norm_float_half_backward);
-  add("layer_norm_bf16_bf16", text::layer_norm_bf16_bf16_forward, text::layer_norm_bf16_bf16_backward);
-  add("layer_norm_half_half", text::layer_norm_half_half_forward, text::layer_norm_half_half_backward);
-  add("rms_norm_float_bf16", text::rms_norm_float_bf16_forward, text::rms_norm_float_bf16_backward);
-  add("rms_norm_float_half", text::rms_norm_float_half_forward, text::rms_norm_float_half_backward);
-  add("rms_norm_bf16_bf16", text::rms_norm_bf16_bf16_forward, text::rms_norm_bf16_bf16_backward);
-  add("rms_norm_half_half", text::rms_norm_half_half_forward, text::rms_norm_half_half_backward);
+  add("layer_norm_float_bf16_bf16", text::layer_norm_float_bf16_bf16_forward,
+      text::layer_norm_float_bf16_bf16_backward);
+  add("layer_norm_float_half_half", text::layer_norm_float_half_half_forward,
+      text::layer_norm_float_half_half_backward);
+  add("layer_norm_float_float_bf16", text::layer_norm_float_float_bf16_forward,
+      text::layer_norm_float_float_bf16_backward);
+  add("layer_norm_float_float_half", text::layer_norm_float_float_half_forward,
+      text::layer_norm_float_float_half_backward);
+  add("layer_norm_bf16_bf16_bf16", text::layer_norm_bf16_bf16_bf16_forward,
+      text::layer_norm_bf16_bf16_bf16_backward);
+  add("layer_norm_half_half_half", text::layer_norm_half_half_half_forward,
+      text::layer_norm_half_half_half_backward);
+  add("rms_norm_float_bf16_bf16", text::rms_norm_float_bf16_bf16_forward,
+      text::rms_norm_float_bf16_bf16_backward);
+  add("rms_norm_float_half_half", text::rms_norm_float_half_half_forward,
+      text::rms_norm_float_half_half_backward);
+  add("rms_norm_float_float_bf16", text::rms_norm_float_float_bf16_forward,
+      text::rms_norm_float_float_bf16_backward);
+  add("rms_norm_float_float_half", text::rms_norm_float_float_half_forward,
+      text::rms_norm_float_float_half_backward);
+  add("rms_norm_bf16_bf16_bf16", text::rms_norm_bf16_bf16_bf16_forward,
+      text::rms_norm_bf16_bf16_bf16_backward);
+  add("rms_norm_half_half_half", text::rms_norm_half_half_half_forward,
+      text::rms_norm_half_half_half_backward);
   add("silu_float", text::silu_float_forward, text::silu_float_backward);
   add("silu_bf16", text::silu_bf16_forward, text::silu_bf16_backward);
   add("silu_half", text::silu_half_forward, text::silu_half_backward);

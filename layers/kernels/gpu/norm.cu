@@ -1,6 +1,7 @@
 // LayerNorm and RMSNorm in CUDA C++, forward and backward: y = γ ⊙ (x - μ)/√(σ² + ε) + β, or γ ⊙ x/√(mean(x²) + ε). The
-// input may be float and the output 16 bits, so that no pass only converts numbers. A block computes a row at a time;
-// all sums are float. The text needs no headers, and compiles as C++, too (tests/support/cuda_shim.h).
+// input may be float and the output 16 bits, so that no pass only converts numbers. x may be the sum of two tensors, such
+// as the residual stream and what a sub-layer adds to it: it is computed and written in the same pass. A block computes a
+// row at a time; all sums are float. The text needs no headers, and compiles as C++, too (tests/support/cuda_shim.h).
 
 constexpr int kNormThreads = ZOO_BLOCK_THREADS;
 
@@ -17,16 +18,21 @@ __device__ inline float block_sum(float x, float* shared) {
   return shared[0];
 }
 
-/// means: undefined for RMSNorm. bias: may be null.
-template <class In, class Out, bool kCentred>
-__device__ inline void norm_forward(const In* inputs, const float* gain, const float* bias, Out* outputs, float* means,
-                                    float* scales, int width, float eps) {
+/// addends: may be null; otherwise the norm is that of inputs + addends, which is written to `sums` and rounded there.
+/// means: null for RMSNorm. bias: may be null.
+template <class In, class Add, class Out, bool kCentred>
+__device__ inline void norm_forward(const In* inputs, const Add* addends, In* sums, const float* gain, const float* bias,
+                                    Out* outputs, float* means, float* scales, int width, float eps) {
   __shared__ float shared[kNormThreads];
   const int thread = static_cast<int>(threadIdx.x);
   const long long first = static_cast<long long>(blockIdx.x) * width;
-  const In* const x = inputs + first;
+  const In* const x = (addends ? sums : inputs) + first;
   Out* const y = outputs + first;
   const float n = static_cast<float>(width);
+  if (addends) {  // each thread reads afterwards what it has written itself
+    for (int i = thread; i < width; i += kNormThreads)
+      set(sums[first + i], to_float(inputs[first + i]) + to_float(addends[first + i]));
+  }
   float mean = 0.0f, sum = 0.0f;
   if (kCentred) {
     for (int i = thread; i < width; i += kNormThreads) sum += to_float(x[i]);
@@ -48,12 +54,13 @@ __device__ inline void norm_forward(const In* inputs, const float* gain, const f
   }
 }
 
-/// Each block takes every gridDim.x-th row. gain_sums, bias_sums: (gridDim.x, width), zeros at first; bias_sums may be
-/// null.
-template <class In, class Out, bool kCentred>
-__device__ inline void norm_backward(const Out* gradients, const In* inputs, const float* gain, const float* means,
-                                     const float* scales, In* input_gradients, float* gain_sums, float* bias_sums,
-                                     int n_rows, int width) {
+/// Each block takes every gridDim.x-th row. inputs: x, or the sum. sum_gradients: of the sum, as far as it was used beside
+/// the norm; null without addends. addend_gradients: may be null. gain_sums, bias_sums: (gridDim.x, width), zeros at
+/// first; bias_sums may be null.
+template <class In, class Add, class Out, bool kCentred>
+__device__ inline void norm_backward(const Out* gradients, const In* sum_gradients, const In* inputs, const float* gain,
+                                     const float* means, const float* scales, In* input_gradients, Add* addend_gradients,
+                                     float* gain_sums, float* bias_sums, int n_rows, int width) {
   __shared__ float shared[kNormThreads];
   const int thread = static_cast<int>(threadIdx.x);
   const long long own = static_cast<long long>(blockIdx.x) * width;
@@ -74,28 +81,34 @@ __device__ inline void norm_backward(const Out* gradients, const In* inputs, con
     for (int i = thread; i < width; i += kNormThreads) {
       const float normal = (to_float(inputs[first + i]) - mean) * scale;
       const float gradient = to_float(gradients[first + i]) * gain[i];
-      set(input_gradients[first + i], scale * (gradient - mean_gradient - normal * mean_product));
+      const float of_norm = scale * (gradient - mean_gradient - normal * mean_product);
+      const float total = sum_gradients ? of_norm + to_float(sum_gradients[first + i]) : of_norm;
+      set(input_gradients[first + i], total);
+      if (addend_gradients) set(addend_gradients[first + i], total);
     }
   }
 }
 
-#define ZOO_NORM(name, In, Out, centred)                                                                            \
-  extern "C" __global__ void __launch_bounds__(kNormThreads)                                                        \
-      name##_forward(const In* inputs, const float* gain, const float* bias, Out* outputs, float* means,            \
-                     float* scales, int width, float eps) {                                                         \
-    norm_forward<In, Out, centred>(inputs, gain, bias, outputs, means, scales, width, eps);                         \
-  }                                                                                                                 \
-  extern "C" __global__ void __launch_bounds__(kNormThreads)                                                        \
-      name##_backward(const Out* gradients, const In* inputs, const float* gain, const float* means,                \
-                      const float* scales, In* input_gradients, float* gain_sums, float* bias_sums, int n_rows,     \
-                      int width) {                                                                                  \
-    norm_backward<In, Out, centred>(gradients, inputs, gain, means, scales, input_gradients, gain_sums, bias_sums,  \
-                                    n_rows, width);                                                                 \
+#define ZOO_NORM(name, In, Add, Out, centred)                                                                         \
+  extern "C" __global__ void __launch_bounds__(kNormThreads)                                                          \
+      name##_forward(const In* inputs, const Add* addends, In* sums, const float* gain, const float* bias,            \
+                     Out* outputs, float* means, float* scales, int width, float eps) {                               \
+    norm_forward<In, Add, Out, centred>(inputs, addends, sums, gain, bias, outputs, means, scales, width, eps);       \
+  }                                                                                                                   \
+  extern "C" __global__ void __launch_bounds__(kNormThreads)                                                          \
+      name##_backward(const Out* gradients, const In* sum_gradients, const In* inputs, const float* gain,             \
+                      const float* means, const float* scales, In* input_gradients, Add* addend_gradients,            \
+                      float* gain_sums, float* bias_sums, int n_rows, int width) {                                    \
+    norm_backward<In, Add, Out, centred>(gradients, sum_gradients, inputs, gain, means, scales, input_gradients,      \
+                                         addend_gradients, gain_sums, bias_sums, n_rows, width);                      \
   }
-#define ZOO_NORMS(suffix, In, Out)                  \
-  ZOO_NORM(layer_norm_##suffix, In, Out, true)      \
-  ZOO_NORM(rms_norm_##suffix, In, Out, false)
-ZOO_NORMS(float_bf16, float, Bf16)
-ZOO_NORMS(float_half, float, Half)
-ZOO_NORMS(bf16_bf16, Bf16, Bf16)
-ZOO_NORMS(half_half, Half, Half)
+#define ZOO_NORMS(suffix, In, Add, Out)                  \
+  ZOO_NORM(layer_norm_##suffix, In, Add, Out, true)      \
+  ZOO_NORM(rms_norm_##suffix, In, Add, Out, false)
+// The types of inputs, addends and outputs.
+ZOO_NORMS(float_bf16_bf16, float, Bf16, Bf16)
+ZOO_NORMS(float_half_half, float, Half, Half)
+ZOO_NORMS(float_float_bf16, float, float, Bf16)
+ZOO_NORMS(float_float_half, float, float, Half)
+ZOO_NORMS(bf16_bf16_bf16, Bf16, Bf16, Bf16)
+ZOO_NORMS(half_half_half, Half, Half, Half)
