@@ -7,7 +7,7 @@
 
 #include <torch/types.h>
 
-#include "layers/kernels/log_sum.h"
+#include "kernels/log_sum.h"
 #include "models/model.h"
 
 namespace zoo {

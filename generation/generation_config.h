@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "io/config/config_file.h"
-#include "layers/kernels/cache_format.h"
+#include "kernels/cache_format.h"
 #include "models/config/model_config.h"
 
 namespace zoo {

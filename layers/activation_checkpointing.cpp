@@ -11,7 +11,7 @@
 
 #include "base/random.h"
 #include "base/random_state.h"
-#include "layers/kernels/first_derivative.h"
+#include "kernels/first_derivative.h"
 
 namespace zoo {
 namespace {

@@ -11,9 +11,9 @@
 
 #include "base/autocast.h"
 #include "base/named_enum.h"
+#include "kernels/gpu_decoding_attention.h"
+#include "kernels/gpu_product.h"
 #include "layers/attention/column_storage.h"
-#include "layers/kernels/gpu_decoding_attention.h"
-#include "layers/kernels/gpu_product.h"
 
 namespace zoo {
 namespace {

@@ -3,10 +3,10 @@
 #include <torch/nn/modules/linear.h>
 #include <torch/types.h>
 
-#include "layers/kernels/dropout.h"
-#include "layers/kernels/gelu.h"
-#include "layers/kernels/gpu_gate.h"
-#include "layers/kernels/swiglu.h"
+#include "kernels/dropout.h"
+#include "kernels/gelu.h"
+#include "kernels/gpu_gate.h"
+#include "kernels/swiglu.h"
 #include "layers/weights/description.h"
 
 namespace zoo {

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <torch/types.h>
 
-#include "layers/kernels/gelu.h"
+#include "kernels/gelu.h"
 #include "layers/weights/construction.h"
 #include "layers/weights/description.h"
 

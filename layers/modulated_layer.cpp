@@ -2,7 +2,7 @@
 
 #include <torch/types.h>
 
-#include "layers/kernels/dropout.h"
+#include "kernels/dropout.h"
 #include "layers/weights/description.h"
 
 namespace zoo {

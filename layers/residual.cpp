@@ -4,7 +4,7 @@
 
 #include <torch/types.h>
 
-#include "layers/kernels/dropout.h"
+#include "kernels/dropout.h"
 #include "layers/weights/construction.h"
 #include "layers/weights/description.h"
 
@@ -37,8 +37,8 @@ ResidualImpl::ResidualImpl(const ResidualOptions& options_) : options(options_) 
   }
 }
 
-/// The vectors that sub-layers read and add to: x, or x + y. This sum waits until it is read, because a norm can
-/// compute it in its own pass.
+/// The vectors that sub-layers read and add to: x, or x + y. This sum waits until it is read, because a norm
+/// can compute it in its own pass.
 class ResidualImpl::Stream {
  public:
   explicit Stream(torch::Tensor x, torch::Tensor y = {}) : x_(std::move(x)), y_(std::move(y)) {}

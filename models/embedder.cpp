@@ -6,7 +6,7 @@
 #include <torch/types.h>
 
 #include "base/error.h"
-#include "layers/kernels/dropout.h"
+#include "kernels/dropout.h"
 #include "layers/weights/description.h"
 #include "models/config/layer_types.h"
 

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 #include <torch/types.h>
 
-#include "layers/kernels/dropout.h"
-#include "layers/kernels/gelu.h"
+#include "kernels/dropout.h"
+#include "kernels/gelu.h"
 #include "layers/weights/description.h"
 #include "models/config/layer_types.h"
 #include "models/embedder.h"

@@ -7,12 +7,12 @@
 
 #include <torch/nn/modules/container/modulelist.h>
 
+#include "kernels/cache_format.h"
 #include "layers/activation_checkpointing.h"
 #include "layers/attention/mask.h"
 #include "layers/attention/position_bias.h"
 #include "layers/attention/positions.h"
 #include "layers/attention/rotary.h"
-#include "layers/kernels/cache_format.h"
 #include "layers/transformer_layer.h"
 #include "models/config/model_config.h"
 #include "models/decoding_state.h"

@@ -3,7 +3,7 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
-#include "layers/kernels/tensor_lists.h"
+#include "kernels/tensor_lists.h"
 #include "optimizers/library_rules.h"
 #include "optimizers/optimizer_types.h"
 

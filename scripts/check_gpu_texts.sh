@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Compiles the texts of our kernels for GPUs (layers/kernels/gpu) with NVIDIA's run-time compiler from PyPI, for several cards.
+# Compiles the texts of our kernels for GPUs (kernels/gpu) with NVIDIA's run-time compiler from PyPI, for several cards.
 # It needs neither a GPU nor a CUDA toolkit, but the tests of build/release. Downloads 60 MB once.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -44,6 +44,7 @@ PROGRAMS = {
     "data": ["data", "tasks", "training"],
     "text": ["data", "tasks", "training"],
     "tokenizers": ["data", "tasks"],
+    "kernels": ["layers", "models", "generation", "tasks", "training"],
     "layers": ["layers", "models", "generation", "tasks", "training"],
 }
 

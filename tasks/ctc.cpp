@@ -10,8 +10,8 @@
 #include <torch/utils.h>
 
 #include "base/error.h"
-#include "layers/kernels/first_derivative.h"
-#include "layers/kernels/log_sum.h"
+#include "kernels/first_derivative.h"
+#include "kernels/log_sum.h"
 #include "models/model.h"
 
 namespace zoo {

@@ -3,7 +3,7 @@
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/types.h>
 
-#include "layers/kernels/tensor_lists.h"
+#include "kernels/tensor_lists.h"
 #include "tasks/ctc.h"
 #include "tasks/token_cross_entropy.h"
 

@@ -6,7 +6,7 @@
 #include <torch/types.h>
 
 #include "base/error.h"
-#include "layers/kernels/cross_entropy.h"
+#include "kernels/cross_entropy.h"
 
 namespace zoo {
 namespace {

@@ -17,7 +17,7 @@
 #include <fmt/ranges.h>
 
 #include "io/config/describe.h"
-#include "layers/kernels/cache_format.h"
+#include "kernels/cache_format.h"
 #include "models/config/model_config.h"
 
 namespace zoo {

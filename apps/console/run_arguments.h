@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "checkpoints/run.h"
-#include "layers/kernels/cache_format.h"
+#include "kernels/cache_format.h"
 #include "models/config/model_config.h"
 
 namespace CLI {

@@ -27,7 +27,7 @@
 #include "comparison/source_commit.h"
 #include "io/config/config_path.h"
 #include "io/config/find_config.h"
-#include "layers/kernels/isa/paths.h"
+#include "kernels/isa/paths.h"
 #include "models/precision.h"
 #include "parallel/backends.h"
 #include "tokenizers/token_cache.h"

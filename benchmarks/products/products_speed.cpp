@@ -1,4 +1,4 @@
-// The speed of products with weights in each format (layers/kernels/products), beside the library's product
+// The speed of products with weights in each format (kernels/products), beside the library's product
 // in fp32 (zoo::linear) and the rate at which this machine reads memory.
 //
 //   products_speed [ROWS …]      rows of x; default: 1 4 16 512
@@ -28,8 +28,8 @@
 #include "base/memory_rate.h"
 #include "base/named_enum.h"
 #include "base/stopwatch.h"
-#include "layers/kernels/linear.h"
-#include "layers/kernels/products/products.h"
+#include "kernels/linear.h"
+#include "kernels/products/products.h"
 
 namespace zoo {
 namespace {

@@ -9,8 +9,8 @@
 
 #include <torch/types.h>
 
+#include "kernels/bands.h"
 #include "layers/attention/direction.h"
-#include "layers/kernels/bands.h"
 
 namespace zoo {
 

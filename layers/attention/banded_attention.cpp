@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "base/random.h"
-#include "layers/kernels/cpu_attention.h"
-#include "layers/kernels/dropout.h"
-#include "layers/kernels/soft_cap.h"
+#include "kernels/cpu_attention.h"
+#include "kernels/dropout.h"
+#include "kernels/soft_cap.h"
 
 namespace zoo {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <torch/types.h>
 
-#include "layers/kernels/bands.h"
+#include "kernels/bands.h"
 
 namespace zoo {
 

@@ -6,7 +6,7 @@
 #include <ATen/Parallel.h>
 #include <torch/types.h>
 
-#include "layers/kernels/grain.h"
+#include "kernels/grain.h"
 
 namespace zoo {
 namespace {

@@ -9,8 +9,8 @@
 
 #include <torch/types.h>
 
+#include "kernels/column_blocks.h"
 #include "layers/attention/positions.h"
-#include "layers/kernels/column_blocks.h"
 
 namespace zoo {
 

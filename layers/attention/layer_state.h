@@ -11,9 +11,9 @@
 
 #include <torch/types.h>
 
+#include "kernels/column_blocks.h"
 #include "layers/attention/key_value_storage.h"
 #include "layers/attention/positions.h"
-#include "layers/kernels/column_blocks.h"
 
 namespace zoo {
 

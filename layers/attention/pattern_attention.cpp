@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "kernels/flash_attention.h"
 #include "layers/attention/banded_attention.h"
 #include "layers/attention/scaled_dot_product.h"
 #include "layers/attention/window_state.h"
-#include "layers/kernels/flash_attention.h"
 
 namespace zoo {
 namespace {

@@ -6,7 +6,7 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
-#include "layers/kernels/gpu_rotary.h"
+#include "kernels/gpu_rotary.h"
 #include "layers/weights/description.h"
 
 namespace zoo {

@@ -11,8 +11,8 @@
 
 #include <torch/nn/pimpl.h>
 
+#include "kernels/cpu_rotary.h"
 #include "layers/attention/positions.h"
-#include "layers/kernels/cpu_rotary.h"
 #include "layers/weights/module.h"
 
 namespace zoo {

@@ -7,11 +7,11 @@
 #include <torch/types.h>
 
 #include "base/autocast.h"
-#include "layers/kernels/cpu_attention.h"
-#include "layers/kernels/dropout.h"
-#include "layers/kernels/few_queries.h"
-#include "layers/kernels/flash_attention.h"
-#include "layers/kernels/soft_cap.h"
+#include "kernels/cpu_attention.h"
+#include "kernels/dropout.h"
+#include "kernels/few_queries.h"
+#include "kernels/flash_attention.h"
+#include "kernels/soft_cap.h"
 
 namespace zoo {
 namespace {

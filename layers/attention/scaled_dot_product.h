@@ -1,6 +1,6 @@
 #pragma once
 // softmax(QKᵀ·scale + bias)V over the visible keys (Vaswani et al. 2017, equation 1), implemented twice: by
-// fused kernels, LibTorch's or our own (layers/kernels/cpu_attention.h), and step by step for
+// fused kernels, LibTorch's or our own (kernels/cpu_attention.h), and step by step for
 // callers that need the weights. Both give the same output.
 
 #include <optional>

@@ -1,6 +1,6 @@
 #include "layers/folding/folding_block.h"
 
-#include "layers/kernels/dropout.h"
+#include "kernels/dropout.h"
 
 namespace zoo {
 

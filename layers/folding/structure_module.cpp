@@ -1,7 +1,7 @@
 #include "layers/folding/structure_module.h"
 
 #include "base/residues/residues.h"
-#include "layers/kernels/dropout.h"
+#include "kernels/dropout.h"
 
 namespace zoo {
 namespace {

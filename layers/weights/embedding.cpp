@@ -7,7 +7,7 @@
 #include <torch/types.h>
 
 #include "base/error.h"
-#include "layers/kernels/soft_cap.h"
+#include "kernels/soft_cap.h"
 #include "layers/weights/construction.h"
 #include "layers/weights/description.h"
 

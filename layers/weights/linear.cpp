@@ -9,8 +9,8 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
-#include "layers/kernels/dropout.h"
-#include "layers/kernels/linear.h"
+#include "kernels/dropout.h"
+#include "kernels/linear.h"
 #include "layers/weights/construction.h"
 #include "layers/weights/description.h"
 

@@ -6,8 +6,8 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
-#include "layers/kernels/gpu_norm.h"
-#include "layers/kernels/rms_norm.h"
+#include "kernels/gpu_norm.h"
+#include "kernels/rms_norm.h"
 #include "layers/weights/construction.h"
 #include "layers/weights/description.h"
 

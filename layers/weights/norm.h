@@ -14,7 +14,7 @@
 
 #include <torch/nn/pimpl.h>
 
-#include "layers/kernels/normed_sum.h"
+#include "kernels/normed_sum.h"
 #include "layers/weights/cost.h"
 #include "layers/weights/module.h"
 

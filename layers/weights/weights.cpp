@@ -7,9 +7,9 @@
 #include <torch/utils.h>
 
 #include "base/autocast.h"
-#include "layers/kernels/gpu_product.h"
-#include "layers/kernels/linear.h"
-#include "layers/kernels/products/products.h"
+#include "kernels/gpu_product.h"
+#include "kernels/linear.h"
+#include "kernels/products/products.h"
 
 namespace zoo {
 namespace {
@@ -44,7 +44,7 @@ torch::Tensor scaled(const torch::Tensor& numbers, const torch::Tensor& scales) 
   return values * scales.repeat_interleave(kInputsOfAScale, -1).narrow(-1, 0, values.size(-1));
 }
 
-/// x (…, I) float as the CPU's products with whole numbers read it (layers/kernels/products/integer_rows.h):
+/// x (…, I) float as the CPU's products with whole numbers read it (kernels/products/integer_rows.h):
 /// each 32 inputs are whole numbers from -127 to 127 times a scale.
 torch::Tensor with_rounded_inputs(const torch::Tensor& x) {
   const int64_t n = x.size(-1), missing = (kInputsOfAScale - n % kInputsOfAScale) % kInputsOfAScale;

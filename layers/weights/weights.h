@@ -13,7 +13,7 @@
 #include <torch/nn/module.h>
 #include <torch/types.h>
 
-#include "layers/kernels/products/packed_matrix.h"
+#include "kernels/products/packed_matrix.h"
 #include "layers/weights/module.h"
 
 namespace zoo {
@@ -58,7 +58,7 @@ class WeightOwner {
 ///   fp16  half the memory: 11 bits of each number, which must not exceed 65504
 ///   int8  a quarter of the memory: whole numbers from -127 to 127, and a scale for each row
 ///   int4  a seventh of the memory: whole numbers from -8 to 7, and a scale for each 32 numbers of a row
-/// Only fp32 can be trained. On the CPU the other formats are packed (layers/kernels/products). A GPU has the
+/// Only fp32 can be trained. On the CPU the other formats are packed (kernels/products). A GPU has the
 /// same numbers, those of int4 in bytes, and rounds the inputs of whole numbers in the same way. With bf16
 /// and fp16 it computes in this type, except for norms and sums (models/precision.h).
 enum class WeightFormat { fp32, bf16, fp16, int8, int4 };

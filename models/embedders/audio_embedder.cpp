@@ -6,8 +6,8 @@
 #include <torch/types.h>
 
 #include "base/error.h"
-#include "layers/kernels/dropout.h"
-#include "layers/kernels/gelu.h"
+#include "kernels/dropout.h"
+#include "kernels/gelu.h"
 #include "layers/weights/construction.h"
 #include "layers/weights/description.h"
 

@@ -4,8 +4,8 @@
 #include <torch/types.h>
 
 #include "base/error.h"
+#include "kernels/dropout.h"
 #include "layers/attention/positions.h"
-#include "layers/kernels/dropout.h"
 #include "layers/weights/construction.h"
 #include "layers/weights/description.h"
 

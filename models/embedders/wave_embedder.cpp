@@ -7,8 +7,8 @@
 #include <torch/nn/modules/container/modulelist.h>
 #include <torch/types.h>
 
-#include "layers/kernels/dropout.h"
-#include "layers/kernels/gelu.h"
+#include "kernels/dropout.h"
+#include "kernels/gelu.h"
 #include "layers/weights/construction.h"
 #include "layers/weights/description.h"
 

@@ -7,8 +7,8 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include "kernels/dropout.h"
 #include "layers/attention/scaled_dot_product.h"
-#include "layers/kernels/dropout.h"
 #include "layers/weights/description.h"
 #include "layers/weights/embedding.h"
 #include "models/mixers/mixer_checks.h"

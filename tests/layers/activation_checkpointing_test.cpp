@@ -9,7 +9,7 @@
 #include <torch/utils.h>
 
 #include "base/random.h"
-#include "layers/kernels/dropout.h"
+#include "kernels/dropout.h"
 
 namespace zoo {
 namespace {

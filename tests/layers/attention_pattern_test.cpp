@@ -12,11 +12,11 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include "kernels/cpu_attention.h"
 #include "layers/attention/banded_attention.h"
 #include "layers/attention/kinds/sparse_patterns.h"
 #include "layers/attention/scaled_dot_product.h"
 #include "layers/attention/window_pattern.h"
-#include "layers/kernels/cpu_attention.h"
 
 namespace zoo {
 namespace {

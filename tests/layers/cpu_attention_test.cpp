@@ -1,4 +1,4 @@
-#include "layers/kernels/cpu_attention.h"
+#include "kernels/cpu_attention.h"
 
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>

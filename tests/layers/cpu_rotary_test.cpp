@@ -1,4 +1,4 @@
-#include "layers/kernels/cpu_rotary.h"
+#include "kernels/cpu_rotary.h"
 
 #include <vector>
 

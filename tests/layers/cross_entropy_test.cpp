@@ -1,4 +1,4 @@
-#include "layers/kernels/cross_entropy.h"
+#include "kernels/cross_entropy.h"
 
 #include <cmath>
 #include <limits>

@@ -17,13 +17,13 @@
 #include <torch/utils.h>
 
 #include "base/error.h"
-#include "layers/kernels/cpu_rotary.h"
-#include "layers/kernels/gpu/cross_entropy_kernel.h"
-#include "layers/kernels/gpu/gpu_program.h"
-#include "layers/kernels/gpu/run_time_compiler.h"
-#include "layers/kernels/gpu_gate.h"
-#include "layers/kernels/gpu_norm.h"
-#include "layers/kernels/gpu_rotary.h"
+#include "kernels/cpu_rotary.h"
+#include "kernels/gpu/cross_entropy_kernel.h"
+#include "kernels/gpu/gpu_program.h"
+#include "kernels/gpu/run_time_compiler.h"
+#include "kernels/gpu_gate.h"
+#include "kernels/gpu_norm.h"
+#include "kernels/gpu_rotary.h"
 #include "tests/support/errors.h"
 #include "tests/support/texts_here.h"
 
@@ -155,7 +155,8 @@ TEST(CudaTexts, NormsAreThoseOfTorch) {
 TEST(CudaTexts, NormsOfSumsAreThoseOfTorch) {
   const TextsHere texts;
   for (const auto out : {torch::kBFloat16, torch::kHalf}) {
-    for (const auto& [in, added] : {std::pair(torch::kFloat, out), {torch::kFloat, torch::kFloat}, {out, out}}) {
+    for (const auto& [in, added] :
+         {std::pair(torch::kFloat, out), {torch::kFloat, torch::kFloat}, {out, out}}) {
       for (const int64_t width : {4, 7, 256, 770}) {
         for (const auto centre : {NormCentre::mean, NormCentre::zero}) {
           SCOPED_TRACE(fmt::format("{} + {}, {}, {}, centred {}", torch::toString(in), torch::toString(added),

@@ -7,8 +7,8 @@
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
-#include "layers/kernels/gpu_decoding_attention.h"
-#include "layers/kernels/gpu_product.h"
+#include "kernels/gpu_decoding_attention.h"
+#include "kernels/gpu_product.h"
 #include "tests/support/texts_here.h"
 
 namespace zoo::testing {

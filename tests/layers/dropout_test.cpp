@@ -1,4 +1,4 @@
-#include "layers/kernels/dropout.h"
+#include "kernels/dropout.h"
 
 #include <gtest/gtest.h>
 #include <torch/types.h>

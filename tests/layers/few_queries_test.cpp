@@ -1,4 +1,4 @@
-#include "layers/kernels/few_queries.h"
+#include "kernels/few_queries.h"
 
 #include <limits>
 

@@ -1,6 +1,6 @@
 // Our functions for the CPU have no second derivative and throw when one is asked for.
 
-#include "layers/kernels/first_derivative.h"
+#include "kernels/first_derivative.h"
 
 #include <functional>
 #include <string>
@@ -11,13 +11,13 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include "kernels/cpu_attention.h"
+#include "kernels/cross_entropy.h"
+#include "kernels/dropout.h"
+#include "kernels/gelu.h"
+#include "kernels/rms_norm.h"
+#include "kernels/swiglu.h"
 #include "layers/attention/rotary.h"
-#include "layers/kernels/cpu_attention.h"
-#include "layers/kernels/cross_entropy.h"
-#include "layers/kernels/dropout.h"
-#include "layers/kernels/gelu.h"
-#include "layers/kernels/rms_norm.h"
-#include "layers/kernels/swiglu.h"
 
 namespace zoo {
 namespace {

@@ -1,4 +1,4 @@
-#include "layers/kernels/gelu.h"
+#include "kernels/gelu.h"
 
 #include <gtest/gtest.h>
 #include <torch/utils.h>

@@ -13,7 +13,7 @@
 #include <torch/types.h>
 
 #include "base/named_enum.h"
-#include "layers/kernels/few_queries.h"
+#include "kernels/few_queries.h"
 
 namespace zoo {
 namespace {

@@ -1,4 +1,4 @@
-#include "layers/kernels/linear_gradients.h"
+#include "kernels/linear_gradients.h"
 
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "layers/kernels/linear.h"
+#include "kernels/linear.h"
 
 #include <gtest/gtest.h>
 #include <torch/nn/modules/linear.h>

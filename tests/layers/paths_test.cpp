@@ -1,7 +1,7 @@
 // The kernels on every path that the processor has: the other tests run on its best path, these run them
 // again on narrower ones.
 
-#include "layers/kernels/isa/paths.h"
+#include "kernels/isa/paths.h"
 
 #include <cstdlib>
 #include <filesystem>

@@ -1,6 +1,6 @@
 // Products with few rows and packed weights, on every path that the processor has, against sums in float64.
 
-#include "layers/kernels/products/products.h"
+#include "kernels/products/products.h"
 
 #include <limits>
 #include <vector>
@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
-#include "layers/kernels/isa/panels.h"
+#include "kernels/isa/panels.h"
 
 namespace zoo {
 namespace {

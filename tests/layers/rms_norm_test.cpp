@@ -1,4 +1,4 @@
-#include "layers/kernels/rms_norm.h"
+#include "kernels/rms_norm.h"
 
 #include <vector>
 

@@ -1,4 +1,4 @@
-#include "layers/kernels/swiglu.h"
+#include "kernels/swiglu.h"
 
 #include <gtest/gtest.h>
 #include <torch/utils.h>

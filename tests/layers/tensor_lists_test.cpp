@@ -1,4 +1,4 @@
-#include "layers/kernels/tensor_lists.h"
+#include "kernels/tensor_lists.h"
 
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "layers/kernels/gpu/checked_program.h"
+#include "kernels/gpu/checked_program.h"
 #include "tests/support/strict_device.h"
 #include "tests/support/texts_here.h"
 

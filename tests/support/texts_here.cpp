@@ -7,20 +7,20 @@
 
 #include <c10/util/Exception.h>
 
-#include "layers/kernels/gpu/decoding_attention_call.h"
-#include "layers/kernels/gpu/product_call.h"
+#include "kernels/gpu/decoding_attention_call.h"
+#include "kernels/gpu/product_call.h"
 #include "tests/support/cuda_shim.h"
 
 namespace zoo::testing {
 namespace text {
-#include "layers/kernels/gpu/numbers.cu"
+#include "kernels/gpu/numbers.cu"
 // Behind the numbers that all texts share.
-#include "layers/kernels/gpu/cross_entropy.cu"
-#include "layers/kernels/gpu/decoding_attention.cu"
-#include "layers/kernels/gpu/gate.cu"
-#include "layers/kernels/gpu/norm.cu"
-#include "layers/kernels/gpu/product.cu"
-#include "layers/kernels/gpu/rotary.cu"
+#include "kernels/gpu/cross_entropy.cu"
+#include "kernels/gpu/decoding_attention.cu"
+#include "kernels/gpu/gate.cu"
+#include "kernels/gpu/norm.cu"
+#include "kernels/gpu/product.cu"
+#include "kernels/gpu/rotary.cu"
 }  // namespace text
 namespace {
 

@@ -1,5 +1,5 @@
 #pragma once
-// The texts of our kernels for GPUs (layers/kernels/gpu), compiled for the processor
+// The texts of our kernels for GPUs (kernels/gpu), compiled for the processor
 // (tests/support/cuda_shim.h).
 
 #include <functional>
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "layers/kernels/gpu/gpu_program.h"
+#include "kernels/gpu/gpu_program.h"
 
 namespace zoo::testing {
 

@@ -5,7 +5,7 @@
 #include <torch/utils.h>
 
 #include "base/error.h"
-#include "layers/kernels/cross_entropy.h"
+#include "kernels/cross_entropy.h"
 #include "tasks/evaluation.h"
 #include "tasks/token_cross_entropy.h"
 #include "tests/support/errors.h"

@@ -3,10 +3,10 @@
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/utils.h>
 
+#include "kernels/flash_attention.h"
 #include "layers/attention/pattern_attention.h"
 #include "layers/attention/scaled_dot_product.h"
 #include "layers/attention/window_pattern.h"
-#include "layers/kernels/flash_attention.h"
 #include "tests/support/device_work.h"
 #include "tests/training/on_a_gpu.h"
 

@@ -4,7 +4,7 @@
 #include <torch/nn/functional/loss.h>
 #include <torch/utils.h>
 
-#include "layers/kernels/cross_entropy.h"
+#include "kernels/cross_entropy.h"
 #include "layers/weights/weights.h"
 #include "models/precision.h"
 #include "optimizers/optimizer.h"

@@ -6,7 +6,7 @@
 #include <torch/utils.h>
 
 #include "base/error.h"
-#include "layers/kernels/cross_entropy.h"
+#include "kernels/cross_entropy.h"
 #include "models/embedders/resnet.h"
 #include "tasks/token_cross_entropy.h"
 #include "tests/support/errors.h"

@@ -3,9 +3,9 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include "kernels/few_queries.h"
 #include "layers/attention/position_bias.h"
 #include "layers/attention/scaled_dot_product.h"
-#include "layers/kernels/few_queries.h"
 #include "layers/weights/construction.h"
 
 namespace zoo {

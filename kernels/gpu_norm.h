@@ -1,0 +1,42 @@
+#pragma once
+// LayerNorm and RMSNorm under mixed precision on a GPU, by kernels of our own (gpu/norm.cu): they read the
+// residual stream in its type and write the 16 bits that products read, in one pass. The same pass can add to
+// the stream what a sub-layer has computed.
+
+#include <optional>
+
+#include <torch/types.h>
+
+#include "kernels/gpu/gpu_program.h"
+#include "kernels/normed_sum.h"
+
+namespace zoo {
+
+enum class NormCentre { mean, zero };
+
+/// γ ⊙ (x - μ)/√(σ² + ε) + β over the last dimension; with NormCentre::zero RMSNorm: μ = 0. x (…, D) float,
+/// bfloat16 or half; gain (D) and bias (D) or undefined, float. Returns (…, D) in autocast's 16-bit type;
+/// gradients have the types of their tensors. Nothing where the kernel does not serve: outside autocast, on
+/// other devices than CUDA's, or if it does not agree with LibTorch's there (checked_program.h).
+std::optional<torch::Tensor> gpu_norm(const torch::Tensor& x, const torch::Tensor& gain,
+                                      const torch::Tensor& bias, double eps, NormCentre centre);
+/// x + y, in the type of x, and the same of this sum. y (…, D) like x, float or of 16 bits. Forward one pass,
+/// and backward another one, where the gradients of the sum and of the norm become those of x and y. Nothing
+/// also where x + y has another type than x.
+std::optional<NormedSum> gpu_normed_sum(const torch::Tensor& x, const torch::Tensor& y,
+                                        const torch::Tensor& gain, const torch::Tensor& bias, double eps,
+                                        NormCentre centre);
+
+struct NormCall {
+  const KernelProgram* program;  // outlives the result's graph
+  NormCentre centre;
+  torch::ScalarType out;
+  double eps;
+};
+/// The same by a program.
+torch::Tensor norm_by(const NormCall& call, const torch::Tensor& x, const torch::Tensor& gain,
+                      const torch::Tensor& bias);
+NormedSum normed_sum_by(const NormCall& call, const torch::Tensor& x, const torch::Tensor& y,
+                        const torch::Tensor& gain, const torch::Tensor& bias);
+
+}  // namespace zoo
