@@ -32,6 +32,8 @@ std::string function_for(GateFunction function, torch::ScalarType type) {
       return "gelu_exact_" + name;
     case GateFunction::gelu_by_tanh:
       return "gelu_by_tanh_" + name;
+    case GateFunction::relu:
+      return "relu_" + name;
   }
   return "";
 }
@@ -54,6 +56,10 @@ struct GateRows {
 /// The second half of the first row of `both`.
 void* second_half(const torch::Tensor& both) {
   return static_cast<char*>(data_of(both)) + both.size(-1) / 2 * static_cast<int64_t>(both.element_size());
+}
+
+int64_t packs_of(const torch::Tensor& x) {
+  return x.numel() * static_cast<int64_t>(x.element_size()) / kPackBytes;
 }
 
 struct GpuGate : torch::autograd::Function<GpuGate> {
@@ -93,38 +99,87 @@ struct GpuGate : torch::autograd::Function<GpuGate> {
   }
 };
 
-torch::Tensor gated_by_torch(GateFunction function, const torch::Tensor& gate, const torch::Tensor& up) {
-  const auto g = gate.to(torch::kFloat), u = up.to(torch::kFloat);
-  const auto act = function == GateFunction::silu
-                       ? torch::silu(g)
-                       : torch::gelu(g, function == GateFunction::gelu_exact ? "none" : "tanh");
-  return (act * u).to(gate.scalar_type());
+struct GpuQuickGelu : torch::autograd::Function<GpuQuickGelu> {
+  static torch::Tensor forward(AutogradContext* context, const torch::Tensor& any,
+                               const KernelProgram* program) {
+    const auto x = any.contiguous(), y = torch::empty_like(x);
+    int64_t n = packs_of(x);
+    void *in = data_of(x), *out = data_of(y);
+    program->launch("quick_gelu_" + name_of_type(x.scalar_type()) + "_forward", launch_size_for(n),
+                    {&in, &out, &n});
+    context->save_for_backward({x});
+    keep_program(*context, *program);
+    return y;
+  }
+
+  static Tensors backward(AutogradContext* context, const Tensors& gradients) {
+    only_first_derivative("an activation");
+    const auto x = context->get_saved_variables()[0], gradient = gradients[0].contiguous(),
+               x_gradient = torch::empty_like(x);
+    int64_t n = packs_of(x);
+    void *out = data_of(gradient), *in = data_of(x), *to_x = data_of(x_gradient);
+    kept_program(*context).launch("quick_gelu_" + name_of_type(x.scalar_type()) + "_backward",
+                                  launch_size_for(n), {&out, &in, &to_x, &n});
+    return {x_gradient, {}};
+  }
+};
+
+torch::Tensor act_by_torch(GateFunction function, const torch::Tensor& x) {
+  switch (function) {
+    case GateFunction::silu:
+      return torch::silu(x);
+    case GateFunction::gelu_exact:
+      return torch::gelu(x);
+    case GateFunction::gelu_by_tanh:
+      return torch::gelu(x, "tanh");
+    case GateFunction::relu:
+      return torch::relu(x);
+  }
+  return {};
 }
 
-/// Output and gradients, for each function and type, with two tensors and with one.
+torch::Tensor gated_by_torch(GateFunction function, const torch::Tensor& gate, const torch::Tensor& up) {
+  return (act_by_torch(function, gate.to(torch::kFloat)) * up.to(torch::kFloat)).to(gate.scalar_type());
+}
+
+/// Whether output and gradient of two functions of x are the same.
+template <class Ours, class Theirs>
+bool agree(const torch::Tensor& x, const torch::Tensor& gradient, const Ours& ours, const Theirs& theirs) {
+  const auto run = [&](const auto& function) {
+    const auto leaf = x.clone().requires_grad_();
+    const auto y = function(leaf);
+    return Tensors{y.detach(), torch::autograd::grad({y}, {leaf}, {gradient})[0]};
+  };
+  const auto found = run(ours), wanted = run(theirs);
+  const double tolerance = x.scalar_type() == torch::kFloat ? 1e-5 : 1e-2;
+  for (size_t i = 0; i < wanted.size(); ++i)
+    if (!is_near(found[i], wanted[i], tolerance)) return false;
+  return true;
+}
+
+/// Each function and type: with two tensors, with one, and without a gate.
 bool gate_agrees(const KernelProgram& program, c10::Device device) {
   constexpr int64_t f = 24;
-  for (const auto function : {GateFunction::silu, GateFunction::gelu_exact, GateFunction::gelu_by_tanh}) {
-    for (const auto type : {torch::kFloat, torch::kBFloat16, torch::kHalf}) {
-      for (const bool in_one : {false, true}) {
-        const auto both = (wave({5, 2 * f}, 0.37, device) * 4).to(type);
-        const auto gradient = wave({5, f}, 0.91, device).to(type);
-        const auto run = [&](const auto& gated) {
-          const auto x = both.clone().requires_grad_();
-          const auto y = gated(x);
-          return Tensors{y.detach(), torch::autograd::grad({y}, {x}, {gradient})[0]};
-        };
-        const auto found = run([&](const auto& x) {
-          return in_one ? gated_by(program, function, x, {})
-                        : gated_by(program, function, x.narrow(1, 0, f), x.narrow(1, f, f));
-        });
-        const auto wanted = run(
-            [&](const auto& x) { return gated_by_torch(function, x.narrow(1, 0, f), x.narrow(1, f, f)); });
-        const double tolerance = type == torch::kFloat ? 1e-5 : 1e-2;
-        for (size_t i = 0; i < wanted.size(); ++i)
-          if (!is_near(found[i], wanted[i], tolerance)) return false;
-      }
+  for (const auto type : {torch::kFloat, torch::kBFloat16, torch::kHalf}) {
+    const auto both = (wave({5, 2 * f}, 0.37, device) * 4).to(type);
+    const auto gradient = wave({5, f}, 0.91, device).to(type);
+    for (const auto function :
+         {GateFunction::silu, GateFunction::gelu_exact, GateFunction::gelu_by_tanh, GateFunction::relu}) {
+      const auto in_one = [&](const auto& x) { return gated_by(program, function, x, {}); };
+      const auto in_two = [&](const auto& x) {
+        return gated_by(program, function, x.narrow(1, 0, f), x.narrow(1, f, f));
+      };
+      const auto wanted = [&](const auto& x) {
+        return gated_by_torch(function, x.narrow(1, 0, f), x.narrow(1, f, f));
+      };
+      if (!agree(both, gradient, in_one, wanted) || !agree(both, gradient, in_two, wanted)) return false;
     }
+    const auto ours = [&](const auto& x) { return quick_gelu_by(program, x); };
+    const auto theirs = [](const auto& x) {
+      const auto whole = x.to(torch::kFloat);
+      return (whole * torch::sigmoid(1.702 * whole)).to(x.scalar_type());
+    };
+    if (!agree(both.narrow(1, 0, f), gradient, ours, theirs)) return false;
   }
   return true;
 }
@@ -135,11 +190,20 @@ bool has_whole_packs(const torch::Tensor& x, int64_t width) {
          (!x.is_contiguous() || reinterpret_cast<uintptr_t>(x.const_data_ptr()) % kPackBytes == 0);
 }
 
+const KernelProgram* program_on(c10::Device device) {
+  static CheckedProgram programs("activations", "gate", embedded::gate_cuda, gate_agrees);
+  return programs.on(device);
+}
+
 }  // namespace
 
 torch::Tensor gated_by(const KernelProgram& program, GateFunction function, const torch::Tensor& gate,
                        const torch::Tensor& up) {
   return GpuGate::apply(gate, up.defined() ? std::make_optional(up) : std::nullopt, function, &program);
+}
+
+torch::Tensor quick_gelu_by(const KernelProgram& program, const torch::Tensor& x) {
+  return GpuQuickGelu::apply(x, &program);
 }
 
 std::optional<torch::Tensor> gpu_gated(GateFunction function, const torch::Tensor& gate,
@@ -151,9 +215,15 @@ std::optional<torch::Tensor> gpu_gated(GateFunction function, const torch::Tenso
                                has_whole_packs(gate, gate.size(-1)) && has_whole_packs(up, up.size(-1))
                          : gate.size(-1) % 2 == 0 && has_whole_packs(gate, gate.size(-1) / 2);
   if (!suits) return std::nullopt;
-  static CheckedProgram programs("gated activations", "gate", embedded::gate_cuda, gate_agrees);
-  const auto* const program = programs.on(gate.device());
+  const auto* const program = program_on(gate.device());
   return program ? std::optional(gated_by(*program, function, gate, up)) : std::nullopt;
+}
+
+std::optional<torch::Tensor> gpu_quick_gelu(const torch::Tensor& x) {
+  if (!x.is_cuda() || x.numel() == 0 || !has_kernels(x.scalar_type()) || !has_whole_packs(x, x.size(-1)))
+    return std::nullopt;
+  const auto* const program = program_on(x.device());
+  return program ? std::optional(quick_gelu_by(*program, x)) : std::nullopt;
 }
 
 }  // namespace zoo

@@ -59,10 +59,14 @@ class LibraryActivation : public ActivationFunction {
   Activation kind_;
 };
 
-/// Its backward pass also needs the sigmoid.
+/// Its backward pass also needs the sigmoid. It is one pass on a GPU.
 class QuickGelu final : public LibraryActivation {
  public:
   QuickGelu() : LibraryActivation(Activation::quick_gelu) {}
+  torch::Tensor operator()(const torch::Tensor& x) const override {
+    const auto y = gpu_quick_gelu(x);
+    return y ? *y : LibraryActivation::operator()(x);
+  }
   int64_t n_kept() const override { return 3; }
 };
 
@@ -77,10 +81,10 @@ class SwiGlu final : public LibraryActivation {
   int64_t n_kept() const override { return 3; }
 };
 
-/// GEGLU, which is one pass on a GPU.
-class GeGlu final : public LibraryActivation {
+/// GEGLU and ReGLU, which are one pass on a GPU.
+class OnePassGate final : public LibraryActivation {
  public:
-  GeGlu(Activation kind, GateFunction function) : LibraryActivation(kind), function_(function) {}
+  OnePassGate(Activation kind, GateFunction function) : LibraryActivation(kind), function_(function) {}
   torch::Tensor gated(const torch::Tensor& gate, const torch::Tensor& up) const override {
     const auto y = gpu_gated(function_, gate, up);
     return y ? *y : LibraryActivation::gated(gate, up);
@@ -121,8 +125,9 @@ std::shared_ptr<const ActivationFunction> activation_function(Activation kind) {
   if (kind == Activation::quick_gelu) return std::make_shared<QuickGelu>();
   if (kind == Activation::swiglu) return std::make_shared<SwiGlu>();
   if (kind == Activation::swiglu_clamped) return clamped_swiglu({});
-  if (kind == Activation::geglu) return std::make_shared<GeGlu>(kind, GateFunction::gelu_exact);
-  if (kind == Activation::geglu_tanh) return std::make_shared<GeGlu>(kind, GateFunction::gelu_by_tanh);
+  if (kind == Activation::geglu) return std::make_shared<OnePassGate>(kind, GateFunction::gelu_exact);
+  if (kind == Activation::geglu_tanh) return std::make_shared<OnePassGate>(kind, GateFunction::gelu_by_tanh);
+  if (kind == Activation::reglu) return std::make_shared<OnePassGate>(kind, GateFunction::relu);
   return std::make_shared<LibraryActivation>(kind);
 }
 

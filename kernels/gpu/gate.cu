@@ -1,5 +1,6 @@
-// Gated activations in CUDA C++, act(gate) ⊙ up, and their gradients. Each number is read and written once, in packs of 16
-// bytes, and computed as a float. The text needs no headers, and compiles as C++, too (tests/support/cuda_shim.h).
+// Gated activations in CUDA C++, act(gate) ⊙ up, quick GELU, for which LibTorch has no operation, and their gradients.
+// Each number is read and written once, in packs of 16 bytes, and computed as a float. The text needs no headers, and
+// compiles as C++, too (tests/support/cuda_shim.h).
 
 constexpr int kGateThreads = ZOO_BLOCK_THREADS;
 constexpr float kGateLog2E = 1.44269504088896f;
@@ -26,6 +27,17 @@ struct GeluByTanh {
     const float t = tanhf(root * (x + cubic * x * x * x));
     return {0.5f * x * (1.0f + t),
             0.5f * (1.0f + t) + 0.5f * x * (1.0f - t * t) * root * (1.0f + 3.0f * cubic * x * x)};
+  }
+};
+
+struct Relu {
+  __device__ static ValueAndSlope of(float x) { return {x <= 0.0f ? 0.0f : x, x <= 0.0f ? 0.0f : 1.0f}; }
+};
+struct QuickGelu {
+  __device__ static ValueAndSlope of(float x) {
+    constexpr float factor = 1.702f;
+    const float sigmoid = 1.0f / (1.0f + exp2f(-factor * x * kGateLog2E));
+    return {x * sigmoid, sigmoid * (1.0f + factor * x * (1.0f - sigmoid))};
   }
 };
 
@@ -71,6 +83,35 @@ __device__ inline void gate_backward(const T* gradients, const T* gates, const T
   }
 }
 
+/// n: packs.
+template <class T, class Act>
+__device__ inline void activation_forward(const T* inputs, T* outputs, long long n) {
+  const auto* const x = reinterpret_cast<const Pack<T>*>(inputs);
+  auto* const out = reinterpret_cast<Pack<T>*>(outputs);
+  const long long step = static_cast<long long>(gridDim.x) * kGateThreads;
+  for (long long i = static_cast<long long>(blockIdx.x) * kGateThreads + threadIdx.x; i < n; i += step) {
+    const Pack<T> input = x[i];
+    Pack<T> y;
+    for (int j = 0; j < Pack<T>::kSize; ++j) set(y.values[j], Act::of(to_float(input.values[j])).value);
+    out[i] = y;
+  }
+}
+
+template <class T, class Act>
+__device__ inline void activation_backward(const T* gradients, const T* inputs, T* input_gradients, long long n) {
+  const auto* const d = reinterpret_cast<const Pack<T>*>(gradients);
+  const auto* const x = reinterpret_cast<const Pack<T>*>(inputs);
+  auto* const to_x = reinterpret_cast<Pack<T>*>(input_gradients);
+  const long long step = static_cast<long long>(gridDim.x) * kGateThreads;
+  for (long long i = static_cast<long long>(blockIdx.x) * kGateThreads + threadIdx.x; i < n; i += step) {
+    const Pack<T> gradient = d[i], input = x[i];
+    Pack<T> of_input;
+    for (int j = 0; j < Pack<T>::kSize; ++j)
+      set(of_input.values[j], to_float(gradient.values[j]) * Act::of(to_float(input.values[j])).slope);
+    to_x[i] = of_input;
+  }
+}
+
 #define ZOO_GATE(name, T, Act)                                                                                        \
   extern "C" __global__ void __launch_bounds__(kGateThreads)                                                          \
       name##_forward(const T* gates, const T* ups, T* outputs, long long n, int width, long long stride) {            \
@@ -81,10 +122,21 @@ __device__ inline void gate_backward(const T* gradients, const T* gates, const T
                       int width, long long stride) {                                                                  \
     gate_backward<T, Act>(gradients, gates, ups, to_gates, to_ups, n, width, stride);                                 \
   }
+#define ZOO_ACTIVATION(name, T, Act)                                                                                  \
+  extern "C" __global__ void __launch_bounds__(kGateThreads)                                                          \
+      name##_forward(const T* inputs, T* outputs, long long n) {                                                      \
+    activation_forward<T, Act>(inputs, outputs, n);                                                                   \
+  }                                                                                                                   \
+  extern "C" __global__ void __launch_bounds__(kGateThreads)                                                          \
+      name##_backward(const T* gradients, const T* inputs, T* input_gradients, long long n) {                         \
+    activation_backward<T, Act>(gradients, inputs, input_gradients, n);                                               \
+  }
 #define ZOO_GATES(suffix, T)                     \
   ZOO_GATE(silu_##suffix, T, Silu)               \
   ZOO_GATE(gelu_exact_##suffix, T, GeluExact)    \
-  ZOO_GATE(gelu_by_tanh_##suffix, T, GeluByTanh)
+  ZOO_GATE(gelu_by_tanh_##suffix, T, GeluByTanh) \
+  ZOO_GATE(relu_##suffix, T, Relu)               \
+  ZOO_ACTIVATION(quick_gelu_##suffix, T, QuickGelu)
 ZOO_GATES(float, float)
 ZOO_GATES(bf16, Bf16)
 ZOO_GATES(half, Half)
