@@ -9,6 +9,7 @@
 
 #include "base/random.h"
 #include "kernels/first_derivative.h"
+#include "kernels/gpu_dropout.h"
 #include "kernels/isa/kernels.h"
 
 namespace zoo {
@@ -18,9 +19,8 @@ using torch::autograd::AutogradContext;
 using Tensors = torch::autograd::variable_list;
 
 DropoutMask mask_of(const RowSeed& rows, double p) {
-  TORCH_CHECK(p >= 0 && p <= 1, "the probability of dropout must be in 0 … 1, not ", p);
-  const auto threshold = static_cast<uint32_t>(std::lround(p * 65536));
-  return {rows.seed, threshold, threshold == 65536 ? 0.0F : 65536.0F / static_cast<float>(65536 - threshold)};
+  const auto [threshold, scale] = dropout_rule(p);
+  return {rows.seed, threshold, scale};
 }
 
 /// A tensor as stretches of `length` elements, each with random numbers of its own: one for each row, or for
@@ -101,6 +101,12 @@ struct Dropout : torch::autograd::Function<Dropout> {
 
 }  // namespace
 
+DropoutRule dropout_rule(double p) {
+  TORCH_CHECK(p >= 0 && p <= 1, "the probability of dropout must be in 0 … 1, not ", p);
+  const auto threshold = static_cast<uint32_t>(std::lround(p * 65536));
+  return {threshold, threshold == 65536 ? 0.0F : 65536.0F / static_cast<float>(65536 - threshold)};
+}
+
 torch::Tensor dropout(const torch::Tensor& x, double p) {
   if (p == 0) return x;
   return x.is_cpu() ? dropout(x, p, draw_row_seed()) : torch::dropout(x, p, /*train=*/true);
@@ -113,8 +119,9 @@ torch::Tensor dropout(const torch::Tensor& x, double p, const RowSeed& seed) {
 
 torch::Tensor add_dropout(const torch::Tensor& x, const torch::Tensor& y, double p) {
   if (p == 0) return x + y;
-  return x.is_cpu() && x.sizes() == y.sizes() ? AddDropout::apply(x, y, p, draw_row_seed())
-                                              : x + dropout(y, p);
+  if (x.is_cpu() && x.sizes() == y.sizes()) return AddDropout::apply(x, y, p, draw_row_seed());
+  const auto sum = gpu_add_dropout(x, y, p);
+  return sum ? *sum : x + dropout(y, p);
 }
 
 }  // namespace zoo

@@ -220,7 +220,8 @@ std::optional<torch::Tensor> gpu_gated(GateFunction function, const torch::Tenso
 }
 
 std::optional<torch::Tensor> gpu_quick_gelu(const torch::Tensor& x) {
-  if (!x.is_cuda() || x.numel() == 0 || !has_kernels(x.scalar_type()) || !has_whole_packs(x, x.size(-1)))
+  if (!has_kernels(x.device().type()) || x.numel() == 0 || !has_kernels(x.scalar_type()) ||
+      !has_whole_packs(x, x.size(-1)))
     return std::nullopt;
   const auto* const program = program_on(x.device());
   return program ? std::optional(quick_gelu_by(*program, x)) : std::nullopt;

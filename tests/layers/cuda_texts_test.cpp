@@ -21,6 +21,7 @@
 #include "kernels/gpu/cross_entropy_kernel.h"
 #include "kernels/gpu/gpu_program.h"
 #include "kernels/gpu/run_time_compiler.h"
+#include "kernels/gpu_dropout.h"
 #include "kernels/gpu_gate.h"
 #include "kernels/gpu_norm.h"
 #include "kernels/gpu_rotary.h"
@@ -31,6 +32,7 @@ namespace zoo::embedded {
 extern const char cross_entropy_cuda[];
 extern const char decoding_attention_call_cuda[];
 extern const char decoding_attention_cuda[];
+extern const char dropout_cuda[];
 extern const char gate_cuda[];
 extern const char norm_cuda[];
 extern const char product_call_cuda[];
@@ -199,7 +201,8 @@ TEST(CudaTexts, NormsOfSumsAreThoseOfTorch) {
 TEST(CudaTexts, GatedActivationsAreThoseOfTorch) {
   const TextsHere texts;
   constexpr int64_t f = 40;
-  for (const auto function : {GateFunction::silu, GateFunction::gelu_exact, GateFunction::gelu_by_tanh}) {
+  for (const auto function :
+       {GateFunction::silu, GateFunction::gelu_exact, GateFunction::gelu_by_tanh, GateFunction::relu}) {
     for (const auto type : {torch::kFloat, torch::kBFloat16, torch::kHalf}) {
       SCOPED_TRACE(fmt::format("function {}, {}", static_cast<int>(function), torch::toString(type)));
       torch::manual_seed(3);
@@ -207,8 +210,9 @@ TEST(CudaTexts, GatedActivationsAreThoseOfTorch) {
                  gradient = torch::randn({2, 3, f}).to(type);
       const auto of_torch = [&](const torch::Tensor& gate, const torch::Tensor& up) {
         const auto g = gate.to(torch::kFloat);
-        const auto act = function == GateFunction::silu
-                             ? torch::silu(g)
+        const auto act = function == GateFunction::silu ? torch::silu(g)
+                         : function == GateFunction::relu
+                             ? torch::relu(g)
                              : torch::gelu(g, function == GateFunction::gelu_exact ? "none" : "tanh");
         return act * up.to(torch::kFloat);
       };
@@ -223,6 +227,53 @@ TEST(CudaTexts, GatedActivationsAreThoseOfTorch) {
           {both.narrow(-1, 0, f), both.narrow(-1, f, f)}, gradient,
           [&](const auto& leaves) { return gated_by(texts, function, leaves[0], leaves[1]); },
           [&](const auto& leaves) { return of_torch(leaves[0], leaves[1]); }, {rounding, rounding, rounding});
+    }
+  }
+}
+
+TEST(CudaTexts, QuickGeluIsThatOfItsFormula) {
+  const TextsHere texts;
+  for (const auto type : {torch::kFloat, torch::kBFloat16, torch::kHalf}) {
+    SCOPED_TRACE(torch::toString(type));
+    torch::manual_seed(7);
+    expect_same(
+        {(torch::randn({2, 3, 40}) * 4).to(type)}, torch::randn({2, 3, 40}).to(type),
+        [&](const auto& leaves) { return quick_gelu_by(texts, leaves[0]); },
+        [&](const auto& leaves) {
+          const auto x = leaves[0].to(torch::kFloat);
+          return x * torch::sigmoid(1.702 * x);
+        },
+        {rounding_of(type), rounding_of(type)});
+  }
+}
+
+// The same elements are dropped forward and backward, whatever the types are.
+TEST(CudaTexts, DropoutIsThatOfTheProcessor) {
+  const TextsHere texts;
+  constexpr int64_t number = -0x123456789ABCDEF;
+  for (const auto& [x_type, y_type] : {std::pair(torch::kFloat, torch::kFloat),
+                                       {torch::kFloat, torch::kBFloat16},
+                                       {torch::kFloat, torch::kHalf},
+                                       {torch::kBFloat16, torch::kBFloat16},
+                                       {torch::kHalf, torch::kHalf}}) {
+    for (const auto& [rows, width] : {std::pair(1, 8), {3, 40}, {7, 776}}) {
+      for (const double p : {0.1, 0.5, 1.0}) {
+        SCOPED_TRACE(fmt::format("{} + {}, {} rows of {}, {}", torch::toString(x_type),
+                                 torch::toString(y_type), rows, width, p));
+        torch::manual_seed(6);
+        const auto factors =
+            dropout_factors(rows * width, p, static_cast<uint64_t>(number)).view({rows, width});
+        expect_same(
+            {torch::randn({rows, width}).to(x_type), torch::randn({rows, width}).to(y_type)},
+            torch::randn({rows, width}).to(x_type),
+            [&](const auto& leaves) {
+              return add_dropout_by(texts, leaves[0], leaves[1], p, torch::tensor({number}, torch::kLong));
+            },
+            [&](const auto& leaves) {
+              return leaves[0].to(torch::kFloat) + leaves[1].to(torch::kFloat) * factors;
+            },
+            {rounding_of(x_type), rounding_of(x_type), rounding_of(y_type)});
+      }
     }
   }
 }
@@ -282,6 +333,7 @@ TEST(RunTimeCompiler, CompilesEveryTextForEveryCard) {
       {std::string(embedded::decoding_attention_call_cuda) + embedded::decoding_attention_cuda,
        "decoding_attention_bf16_8"},
       {std::string(embedded::product_call_cuda) + embedded::product_cuda, "product_bf16_whole_8"},
+      {embedded::dropout_cuda, "add_dropout_float_bf16_backward"},
       {embedded::gate_cuda, "gelu_by_tanh_bf16_backward"},
       {embedded::norm_cuda, "layer_norm_float_bf16_bf16_backward"},
       {embedded::rotary_cuda, "rotary_interleaved_half"}};

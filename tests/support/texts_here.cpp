@@ -17,6 +17,7 @@ namespace text {
 // Behind the numbers that all texts share.
 #include "kernels/gpu/cross_entropy.cu"
 #include "kernels/gpu/decoding_attention.cu"
+#include "kernels/gpu/dropout.cu"
 #include "kernels/gpu/gate.cu"
 #include "kernels/gpu/norm.cu"
 #include "kernels/gpu/product.cu"
@@ -126,6 +127,18 @@ TextsHere::TextsHere() {
   add("gelu_by_tanh_float", text::gelu_by_tanh_float_forward, text::gelu_by_tanh_float_backward);
   add("gelu_by_tanh_bf16", text::gelu_by_tanh_bf16_forward, text::gelu_by_tanh_bf16_backward);
   add("gelu_by_tanh_half", text::gelu_by_tanh_half_forward, text::gelu_by_tanh_half_backward);
+  add("add_dropout_float_float", text::add_dropout_float_float_forward,
+      text::add_dropout_float_float_backward);
+  add("add_dropout_float_bf16", text::add_dropout_float_bf16_forward, text::add_dropout_float_bf16_backward);
+  add("add_dropout_float_half", text::add_dropout_float_half_forward, text::add_dropout_float_half_backward);
+  add("add_dropout_bf16_bf16", text::add_dropout_bf16_bf16_forward, text::add_dropout_bf16_bf16_backward);
+  add("add_dropout_half_half", text::add_dropout_half_half_forward, text::add_dropout_half_half_backward);
+  add("relu_float", text::relu_float_forward, text::relu_float_backward);
+  add("relu_bf16", text::relu_bf16_forward, text::relu_bf16_backward);
+  add("relu_half", text::relu_half_forward, text::relu_half_backward);
+  add("quick_gelu_float", text::quick_gelu_float_forward, text::quick_gelu_float_backward);
+  add("quick_gelu_bf16", text::quick_gelu_bf16_forward, text::quick_gelu_bf16_backward);
+  add("quick_gelu_half", text::quick_gelu_half_forward, text::quick_gelu_half_backward);
   add("rotary_half_float", text::rotary_half_float);
   add("rotary_half_bf16", text::rotary_half_bf16);
   add("rotary_half_half", text::rotary_half_half);
