@@ -137,7 +137,7 @@ class Bert:
         for text, ours in zip(lines, torch.tensor(vectors), strict=True):
             with torch.no_grad():
                 expected = body(**self.tokenizer(text, return_tensors="pt")).last_hidden_state[0].mean(0)
-            theirs = torch.tensor(server.post("/embedding", {"content": text, "embd_normalize": -1})[0]["embedding"][0])
+            theirs = torch.tensor(server.ask("/embedding", {"content": text, "embd_normalize": -1})[0]["embedding"][0])
             assert (ours - expected).abs().max() < 1e-4, (name, text)
             largest = max(largest, (ours - theirs).abs().max().item())
         print(f"{name}: vectors differ from llama.cpp's by at most {largest:.1e}")

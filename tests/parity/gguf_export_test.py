@@ -30,6 +30,7 @@ PROGRAM = os.environ.get("ZOO_PROGRAM", str(ROOT / "build/release/zoo"))
 SKIPPED = 77
 N_NEW = 64
 TOLERANCE = 2e-3
+SECONDS = 300  # the longest that a request may take
 PROMPTS = ["the ship came home", "who is there?", "1984, at night", "nobody heard", "she asked"]
 REAL_PROMPTS = ["The capital of France is", "1, 2, 3, 4, 5, 6, 7, 8, 9,", "Once upon a time, there was a",
                 "Water boils at a temperature of", "def fibonacci(n):\n"]  # fmt: skip
@@ -69,20 +70,23 @@ class LlamaCpp:
         params.flash_attn_type = xlc.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
         params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
         self.server = xlc.Server(params)
+        # Server() returns before its loop runs. A loop that is told to end before it runs forgets this and never ends, so that
+        # the process would hang where the server is destroyed. The answer to this request comes from the loop.
+        self.ask("/slots")
 
-    def post(self, path, body):
-        data = json.dumps(body).encode()
+    def ask(self, path, body=None):
+        data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.server.listening_address + path, data, {"Content-Type": "application/json"})
-        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request) as answer:
+        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=SECONDS) as answer:
             return json.load(answer)
 
     def tokens(self, text):
-        return self.post("/tokenize", {"content": text, "add_special": True, "parse_special": True})["tokens"]
+        return self.ask("/tokenize", {"content": text, "add_special": True, "parse_special": True})["tokens"]
 
     def generate(self, ids, n_new, n_probs=1):
         """The likeliest tokens, with their log-probabilities and those of the n_probs likeliest ones."""
-        answer = self.post("/completion", {"prompt": ids, "n_predict": n_new, "top_k": 1, "samplers": ["top_k"],
-                                           "n_probs": n_probs, "cache_prompt": False})  # fmt: skip
+        answer = self.ask("/completion", {"prompt": ids, "n_predict": n_new, "top_k": 1, "samplers": ["top_k"],
+                                          "n_probs": n_probs, "cache_prompt": False})  # fmt: skip
         return [
             (one["id"], one["logprob"], {other["id"]: other["logprob"] for other in one["top_logprobs"]})
             for one in answer["completion_probabilities"]
