@@ -34,7 +34,7 @@ struct Merged {
 template <class T>
 struct NewVectors {
   float queries[kQueriesOfABlock][kMostHeadDim];
-  Pack<T> key[kMostHeadDim / Pack<T>::kSize], value[kMostHeadDim / Pack<T>::kSize];
+  alignas(16) T key[kMostHeadDim], value[kMostHeadDim];
 };
 
 template <class T>
@@ -77,12 +77,11 @@ __device__ inline void read_vectors(const DecodingAttentionCall& call, int row, 
       static_cast<const T*>(call.heads) + static_cast<long long>(row) * (call.n_heads + 2 * call.n_kv_heads) * width;
   const T* const own_key = heads + (call.n_heads + kv_head) * width;
   const T* const own_value = own_key + call.n_kv_heads * width;
-  T *const key_numbers = to.key[0].values, *const value_numbers = to.value[0].values;
   for (int i = thread; i < kMostHeadDim; i += kAttentionThreads) {
     for (int q = 0; q < n_queries; ++q) to.queries[q][i] = i < width ? to_float(heads[(first_query + q) * width + i]) : 0.0f;
     if (i >= width) continue;
     key[i] = to_float(own_key[i]);
-    value_numbers[i] = own_value[i];
+    to.value[i] = own_value[i];
   }
   __syncthreads();
   if (call.query_gain) {
@@ -99,7 +98,7 @@ __device__ inline void read_vectors(const DecodingAttentionCall& call, int row, 
     turn_pairs<T>(key, cosines, sines, call, thread, kAttentionThreads);
     __syncthreads();
   }
-  for (int i = thread; i < width; i += kAttentionThreads) set(key_numbers[i], key[i]);
+  for (int i = thread; i < width; i += kAttentionThreads) set(to.key[i], key[i]);
   __syncthreads();
 }
 
@@ -154,8 +153,8 @@ __device__ inline void decoding_attention(const DecodingAttentionCall& call) {
   const int end = begin + kColumnsOfABlock < position + 1 ? begin + kColumnsOfABlock : position + 1;
   if (chunk == 0 && begin <= position && position < end) {
     for (int i = thread; i < call.head_dim; i += kAttentionThreads) {
-      keys[static_cast<long long>(position) * call.head_dim + i] = news.key[0].values[i];
-      values[static_cast<long long>(position) * call.head_dim + i] = news.value[0].values[i];
+      keys[static_cast<long long>(position) * call.head_dim + i] = news.key[i];
+      values[static_cast<long long>(position) * call.head_dim + i] = news.value[i];
     }
   }
 
@@ -178,8 +177,8 @@ __device__ inline void decoding_attention(const DecodingAttentionCall& call) {
     Pack<T> key = {}, value = {};
     if (is_there && has_pack) {
       const long long at = static_cast<long long>(column) * n_packs + lane;
-      key = is_new ? news.key[lane] : reinterpret_cast<const Pack<T>*>(keys)[at];
-      value = is_new ? news.value[lane] : reinterpret_cast<const Pack<T>*>(values)[at];
+      key = is_new ? reinterpret_cast<const Pack<T>*>(news.key)[lane] : reinterpret_cast<const Pack<T>*>(keys)[at];
+      value = is_new ? reinterpret_cast<const Pack<T>*>(news.value)[lane] : reinterpret_cast<const Pack<T>*>(values)[at];
     }
     ZOO_UNROLL
     for (int q = 0; q < kQueries; ++q) {

@@ -95,21 +95,21 @@ __device__ inline float product_input(const ProductCall& call, const RowNorms<kR
 template <class T, class W, int kRows>
 struct StagedInputs {
   static constexpr int kCount = kStaged / kRows;
-  Pack<T> numbers[kRows * kCount / Pack<T>::kSize];
+  alignas(16) T numbers[kRows * kCount];
 
   __device__ void read(const ProductCall& call, const RowNorms<kRows>& norms, int first, int count) {
-    T* const to = numbers[0].values;
     for (int i = static_cast<int>(threadIdx.x); i < kRows * count; i += kProductThreads)
-      set(to[i / count * kCount + i % count], product_input<T>(call, norms, i / count, first + i % count));
+      set(numbers[i / count * kCount + i % count], product_input<T>(call, norms, i / count, first + i % count));
   }
   __device__ void multiply(const W* weights, const float*, int count, int lane, float* sums) const {
     constexpr int size = Pack<W>::kSize;
     const auto* const packs = reinterpret_cast<const Pack<W>*>(weights);
+    const auto* const inputs = reinterpret_cast<const Pack<T>*>(numbers);
     ZOO_UNROLL
     for (int i = lane; i < count / size; i += ZOO_WARP_THREADS) {
       const Pack<W> w = packs[i];
       for (int row = 0; row < kRows; ++row) {
-        const Pack<T>& x = numbers[row * (kCount / size) + i];
+        const Pack<T>& x = inputs[row * (kCount / size) + i];
         for (int j = 0; j < size; ++j) sums[row] += to_float(w.values[j]) * to_float(x.values[j]);
       }
     }
@@ -120,11 +120,10 @@ struct StagedInputs {
 template <class T, int kRows>
 struct StagedInputs<T, signed char, kRows> {
   static constexpr int kCount = kStaged / kRows, kSize = 16, kEach = kInputsOfAScale / ZOO_WARP_THREADS;
-  Pack<int> numbers[kRows * kCount / kSize];
+  alignas(16) signed char numbers[kRows * kCount];
   float scales[kRows * kCount / kInputsOfAScale];
 
   __device__ void read(const ProductCall& call, const RowNorms<kRows>& norms, int first, int count) {
-    signed char* const to = reinterpret_cast<signed char*>(numbers);
     const int lane = static_cast<int>(threadIdx.x) % ZOO_WARP_THREADS, warp = static_cast<int>(threadIdx.x) / ZOO_WARP_THREADS;
     const int n_scales = count / kInputsOfAScale, n = kRows * n_scales;
     for (int begin = 0; begin < n; begin += kProductWarps) {
@@ -138,7 +137,7 @@ struct StagedInputs<T, signed char, kRows> {
       range = warp_max(range);
       const float inverse = range >= 1e-30f ? 127.0f / range : 0.0f;  // smaller numbers are zero
       for (int j = 0; j < kEach; ++j)
-        to[row * kCount + place * kInputsOfAScale + j * ZOO_WARP_THREADS + lane] =
+        numbers[row * kCount + place * kInputsOfAScale + j * ZOO_WARP_THREADS + lane] =
             static_cast<signed char>(rintf(values[j] * inverse));
       if (lane == 0) scales[row * (kCount / kInputsOfAScale) + place] = range / 127.0f;
     }
@@ -146,13 +145,14 @@ struct StagedInputs<T, signed char, kRows> {
   /// of_groups: the scale of each 32 numbers of the matrix's row; null: the row has one scale.
   __device__ void multiply(const signed char* weights, const float* of_groups, int count, int lane, float* sums) const {
     const auto* const packs = reinterpret_cast<const Pack<int>*>(weights);
+    const auto* const inputs = reinterpret_cast<const Pack<int>*>(numbers);
     ZOO_UNROLL
     for (int i = lane; i < count / kSize; i += ZOO_WARP_THREADS) {
       const Pack<int> w = packs[i];
       const int group = i / (kInputsOfAScale / kSize);
       const float scale = of_groups ? of_groups[group] : 1.0f;
       for (int row = 0; row < kRows; ++row) {
-        const Pack<int>& x = numbers[row * (kCount / kSize) + i];
+        const Pack<int>& x = inputs[row * (kCount / kSize) + i];
         int sum = 0;
         for (int j = 0; j < 4; ++j) sum = dot_of_bytes(w.values[j], x.values[j], sum);
         sums[row] += static_cast<float>(sum) * (scales[row * (kCount / kInputsOfAScale) + group] * scale);

@@ -76,7 +76,8 @@ class DecodingOnAGpu : public ::testing::TestWithParam<const char*> {
     std::shared_ptr<Model> here, there;
   };
   Pair models(ModelConfig config) const {
-    if (has_kernels() && !config.head_dim) config.head_dim = 8;  // heads of 16 bytes, as our kernels read them
+    if (has_kernels() && !config.head_dim)
+      config.head_dim = 8;  // heads of 16 bytes, as our kernels read them
     auto here = random_model(config);
     return {.here = here, .there = copy_of(here, device_)};
   }
@@ -394,9 +395,9 @@ TEST_P(WorkOfDecoding, ATokenIsALaunchAndAReadingThatComesLate) {
     EXPECT_EQ(work.uploads, 0);
     EXPECT_EQ(work.downloads, 1);
     EXPECT_EQ(work.waits, 1);
-    // With our kernels a layer takes five, or ten with more rows than they multiply, beside the rest of the
-    // step.
-    EXPECT_LE(work.kernels, !has_kernels() ? 310 : n == 1 ? 12 * 5 + 30 : 12 * 10 + 60);
+    // With our kernels a layer takes five, or thirteen with more rows than they multiply; a step has up to 80
+    // others.
+    EXPECT_LE(work.kernels, !has_kernels() ? 310 : n == 1 ? 12 * 5 + 80 : 12 * 13 + 80);
   }
 }
 

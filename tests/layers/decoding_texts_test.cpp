@@ -14,9 +14,9 @@
 namespace zoo::testing {
 namespace {
 
-double rounding_of(torch::ScalarType type) { return type == torch::kFloat ? 1e-5 : 8e-3; }
+double rounding_in(torch::ScalarType type) { return type == torch::kFloat ? 1e-5 : 8e-3; }
 
-void expect_near(const torch::Tensor& found, const torch::Tensor& wanted, double tolerance) {
+void expect_close(const torch::Tensor& found, const torch::Tensor& wanted, double tolerance) {
   ASSERT_EQ(found.sizes(), wanted.sizes());
   EXPECT_LE((found.to(torch::kDouble) - wanted).norm().item<double>(),
             tolerance * wanted.norm().item<double>());
@@ -41,7 +41,7 @@ TEST(DecodingTexts, ProductsAreThoseOfTorch) {
         const auto found =
             product_by(texts, x, {.matrices = {{first, {}, bias}, {second, {}, {}}}, .type = type});
         EXPECT_EQ(found.scalar_type(), type);
-        expect_near(found, wanted, rounding_of(type));
+        expect_close(found, wanted, rounding_in(type));
       }
     }
   }
@@ -106,9 +106,9 @@ TEST(DecodingTexts, ProductsHaveNormsActivationsAndResiduals) {
                               : act == ProductAct::silu         ? torch::silu(inner)
                                                                 : inner * torch::sigmoid(1.702 * inner);
           EXPECT_EQ(found.scalar_type(), torch::kFloat);
-          expect_near(found,
-                      (gate == ProductGate::none ? active : active * y.narrow(1, f, f)) + exact(residual),
-                      2 * rounding_of(type));
+          expect_close(found,
+                       (gate == ProductGate::none ? active : active * y.narrow(1, f, f)) + exact(residual),
+                       2 * rounding_in(type));
         }
       }
     }
@@ -136,7 +136,7 @@ TEST(DecodingTexts, ProductsOfWholeNumbersRoundTheirInputsByGroups) {
           exact(rounded).matmul((exact(numbers) * exact(scales).repeat_interleave(width / n_scales, 1)).t()) +
           exact(bias);
       const auto found = product_by(texts, x, {.matrices = {{numbers, scales, bias}}, .type = type});
-      expect_near(found, wanted, type == torch::kFloat ? 1e-5 : 4e-3);
+      expect_close(found, wanted, type == torch::kFloat ? 1e-5 : 4e-3);
     }
   }
 }
@@ -203,7 +203,7 @@ void expect_attention(const AttentionCase& one, torch::ScalarType type) {
          values = exact(before[1][b].narrow(1, 0, column + 1));
     keys.select(1, column).copy_(placed(parts[1], 1));
     values.select(1, column).copy_(parts[2]);
-    expect_near(cache[0][b].narrow(1, 0, column + 1), keys, rounding_of(type));
+    expect_close(cache[0][b].narrow(1, 0, column + 1), keys, rounding_in(type));
     EXPECT_TRUE(torch::equal(cache[1][b].select(1, column), parts[2].to(type)));
     EXPECT_TRUE(torch::equal(cache[0][b].narrow(1, column + 1, 2), before[0][b].narrow(1, column + 1, 2)));
     const auto q = placed(parts[0], 0).view({k, h / k, width});
@@ -211,7 +211,7 @@ void expect_attention(const AttentionCase& one, torch::ScalarType type) {
     if (one.softcap) scores = (scores / *one.softcap).tanh() * *one.softcap;
     if (one.sinks) scores = torch::cat({scores, exact(sinks).view({k, h / k, 1})}, -1);
     const auto wanted = scores.softmax(-1).narrow(-1, 0, column + 1).matmul(values).reshape({1, h * width});
-    expect_near(found[b], wanted, 2 * rounding_of(type));
+    expect_close(found[b], wanted, 2 * rounding_in(type));
   }
   EXPECT_TRUE(torch::equal(cache.select(1, n_rows), before.select(1, n_rows))) << "a row that takes no part";
 }

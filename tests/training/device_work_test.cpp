@@ -120,8 +120,8 @@ TEST_F(DeviceWorkTest, OfATrainingStep) {
   expect_step("Llama with 16 layers", llama, 1950);
   {
     const StrictKernels kernels;
-    expect_step("GPT-2 with 12 layers and our kernels", gpt2, 800);
-    expect_step("Llama with 16 layers and our kernels", llama, 1300);
+    expect_step("GPT-2 with 12 layers and our kernels", gpt2, 720);
+    expect_step("Llama with 16 layers and our kernels", llama, 880);
   }
   auto plain = gpt2;
   plain.emplace_back("training.cuda_graphs=false");
