@@ -220,7 +220,7 @@ std::optional<torch::Tensor> gpu_gated(GateFunction function, const torch::Tenso
 }
 
 std::optional<torch::Tensor> gpu_quick_gelu(const torch::Tensor& x) {
-  if (!has_kernels(x.device().type()) || x.numel() == 0 || !has_kernels(x.scalar_type()) ||
+  if (!has_kernels(x.device().type()) || x.dim() == 0 || x.numel() == 0 || !has_kernels(x.scalar_type()) ||
       !has_whole_packs(x, x.size(-1)))
     return std::nullopt;
   const auto* const program = program_on(x.device());

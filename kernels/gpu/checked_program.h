@@ -26,7 +26,8 @@ bool has_kernels(c10::DeviceType type);
 /// One text for all devices. It is compiled for a device and checked there at its first use.
 class CheckedProgram {
  public:
-  /// Compares what the text computes with what LibTorch's operations compute. Gradients are recorded.
+  /// Compares what the text computes with what LibTorch's operations compute. Gradients are recorded, and
+  /// nothing is in mixed precision.
   using Agrees = std::function<bool(const KernelProgram& program, c10::Device device)>;
 
   /// `name`: for messages. `file`: that of the text, without its ending.

@@ -142,7 +142,7 @@ TEST(Residual, NormsComputeTheSumsThatTheyRead) {
   const auto x = torch::randn({2, 5, kModuleWidth});
   const auto f = [](const torch::Tensor& h) { return torch::sin(h); };
   const auto g = [](const torch::Tensor& h) { return torch::cos(h); };
-  for (const auto placement : {NormPlacement::pre, NormPlacement::sandwich}) {
+  for (const auto placement : {NormPlacement::pre, NormPlacement::sandwich, NormPlacement::residual_post}) {
     const auto formula = std::make_shared<CountingNorm>();
     Residual residual(ResidualOptions(NormOptions(kModuleWidth).formula(formula), {"f", "g", "h"})
                           .placement(placement)
@@ -151,12 +151,13 @@ TEST(Residual, NormsComputeTheSumsThatTheyRead) {
     EXPECT_EQ(formula->n_sums, 0);
     residual->eval();
     const auto found = residual(x, {f, g, f});
-    EXPECT_EQ(formula->n_sums, 2);
+    const bool reads_norms = placement != NormPlacement::residual_post;
+    EXPECT_EQ(formula->n_sums, reads_norms ? 2 : 0);
     auto wanted = x;
     const std::vector<ResidualImpl::SubLayer> sub_layers = {f, g, f};
     for (size_t i = 0; i < sub_layers.size(); ++i) {
-      auto y = sub_layers[i](residual->norms_in[i](wanted));
-      if (placement == NormPlacement::sandwich) y = residual->norms_out[i](y);
+      auto y = sub_layers[i](reads_norms ? residual->norms_in[i](wanted) : wanted);
+      if (placement != NormPlacement::pre) y = residual->norms_out[i](y);
       wanted = wanted + y;
     }
     EXPECT_TRUE(torch::equal(found, wanted));

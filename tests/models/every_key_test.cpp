@@ -266,6 +266,14 @@ const char* no_effect(const std::string& key, const ModelConfig& config, HeadKin
   return nullptr;
 }
 
+/// Whether a key changes numbers by rounding at most, which depends on the processor: causal attention sees
+/// no padding behind the token that stands for the text.
+bool changes_rounding_only(const std::string& key, const ModelConfig& config) {
+  if (key != "architecture.pad_texts" || config.architecture.type != "dual_encoder") return false;
+  const auto& dual = config.architecture.as<DualEncoderConfig>();
+  return dual.text_attention == TextAttention::causal && dual.text_pooling != TextPooling::last;
+}
+
 class EveryKey : public ::testing::TestWithParam<size_t> {};
 
 TEST_P(EveryKey, ChangesSomething) {
@@ -281,6 +289,7 @@ TEST_P(EveryKey, ChangesSomething) {
   describe(all, copy);
   ASSERT_GT(all.keys().size(), 40U);
   for (const auto& key : all.keys()) {
+    if (changes_rounding_only(key, config)) continue;
     const auto effect = effect_of(key, config, before, make);
     if (const char* const reason = no_effect(key, config, subject.head)) {
       EXPECT_EQ(effect.other, 0) << key << " has an effect, but: " << reason;

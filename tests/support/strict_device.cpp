@@ -1,6 +1,7 @@
 #include "tests/support/strict_device.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -9,6 +10,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -21,6 +23,7 @@
 #include <c10/core/CPUAllocator.h>
 #include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
+#include <torch/csrc/autograd/graph_task.h>
 #include <torch/library.h>
 
 #include "tests/support/device_tally.h"
@@ -268,9 +271,24 @@ void visit_tensors(c10::IValue& value, const Visit& visit) {
 
 /// Records an operation in place of doing it.
 using Record = std::function<void(const c10::OperatorHandle& op, Stack& stack)>;
-Record record_now;  // of the graph that is being recorded
 /// The same for a kernel of our own.
-std::function<void(const std::string& name, std::function<void()> kernel)> record_kernel_now;
+using RecordKernel = std::function<void(const std::string& name, std::function<void()> kernel)>;
+
+/// A graph that is being recorded.
+struct Recorder {
+  Record operation;
+  RecordKernel kernel;
+};
+std::optional<Recorder> recorder;
+std::atomic<std::thread::id> recording_thread;  // that began it; none: no graph is recorded
+
+/// As CUDA does in its mode for one thread, which others do not disturb. Backward passes have threads of
+/// their own.
+bool records_this_thread() {
+  const auto thread = recording_thread.load();
+  return thread != std::thread::id() &&
+         (thread == std::this_thread::get_id() || torch::autograd::get_current_graph_task_id() >= 0);
+}
 
 bool is_one_of(const std::string& name, std::initializer_list<const char*> names) {
   return std::ranges::any_of(names, [&](const char* one) { return name == one; });
@@ -294,7 +312,7 @@ void check_rules(const c10::OperatorHandle& op, const Stack& arguments) {
       return tensor;
     });
   }
-  TORCH_CHECK(!record_now || !(waits(op, arguments) || ((copies || copies_numbers) && crosses)),
+  TORCH_CHECK(!records_this_thread() || !(waits(op, arguments) || ((copies || copies_numbers) && crosses)),
               "operation not permitted when stream is capturing: ", name);
   if (is_one_of(name, {"aten::_softmax_backward_data", "aten::_log_softmax_backward_data"})) {
     const auto gradient = arguments[0].toTensor().scalar_type(), input = arguments[3].toScalarType();
@@ -371,25 +389,28 @@ class StrictGraph final : public at::GraphImplInterface {
   explicit StrictGraph(const at::GraphImplArgs&) {}
   ~StrictGraph() override {
     if (!records_) return;
-    record_now = nullptr;
-    record_kernel_now = nullptr;
+    recording_thread = std::thread::id();
+    recorder.reset();
     has_failed = true;  // as a stream of CUDA that goes on recording
   }
   void capture_begin(at::MempoolId_t, at::GraphCaptureMode) override {
-    TORCH_CHECK(!record_now, "another graph is recorded");
-    record_now = [this](const c10::OperatorHandle& op, Stack& stack) { record(op, stack); };
-    record_kernel_now = [this](const std::string& name, std::function<void()> kernel) {
-      steps_.push_back([name, kernel = std::move(kernel)] {
-        tally_kernel(name, StartedBy::graph);
-        kernel();
-      });
-    };
+    TORCH_CHECK(!recorder, "another graph is recorded");
+    recorder =
+        Recorder{.operation = [this](const c10::OperatorHandle& op, Stack& stack) { record(op, stack); },
+                 .kernel =
+                     [this](const std::string& name, std::function<void()> kernel) {
+                       steps_.push_back([name, kernel = std::move(kernel)] {
+                         tally_kernel(name, StartedBy::graph);
+                         kernel();
+                       });
+                     }};
+    recording_thread = std::this_thread::get_id();
     records_ = true;
     generator_ = at::detail::getDefaultCPUGenerator().get_state();
   }
   void capture_end() override {
-    record_now = nullptr;
-    record_kernel_now = nullptr;
+    recording_thread = std::thread::id();
+    recorder.reset();
     records_ = false;
     auto generator = at::detail::getDefaultCPUGenerator();  // recording draws nothing
     generator.set_state(generator_);
@@ -482,8 +503,8 @@ void run_operation(const c10::OperatorHandle& op, Stack* stack) {
   TORCH_CHECK(!has_failed, "CUDA error: device-side assert triggered");
   const auto arguments = torch::jit::last(*stack, op.schema().arguments().size()).vec();
   check_rules(op, arguments);
-  if (record_now) {
-    record_now(op, *stack);
+  if (records_this_thread()) {
+    recorder->operation(op, *stack);
   } else {
     tally(op, arguments, StartedBy::host);
     compute(op, *stack);
@@ -543,8 +564,8 @@ int64_t attention_kind(const at::Tensor& q, const at::Tensor&, const at::Tensor&
 
 void start_on_strict_device(const std::string& name, std::function<void()> kernel) {
   TORCH_CHECK(!has_failed, "CUDA error: device-side assert triggered");
-  if (record_kernel_now) {
-    record_kernel_now(name, std::move(kernel));
+  if (records_this_thread()) {
+    recorder->kernel(name, std::move(kernel));
   } else {
     tally_kernel(name, StartedBy::host);
     kernel();
