@@ -104,7 +104,7 @@ torch::Tensor product_by_torch(const torch::Tensor& x, const ProductPlan& plan) 
   }
   if (plan.gate != ProductGate::none) y = y * halves[1];
   if (!plan.residual.defined()) return y.to(plan.type);
-  return (rounded(y) + plan.residual.to(torch::kFloat)).to(plan.residual.scalar_type());
+  return (y + plan.residual.to(torch::kFloat)).to(plan.residual.scalar_type());
 }
 
 /// A matrix of any numbers in the format: floats, 16 bits, or whole numbers with the given number of scales a

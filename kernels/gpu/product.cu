@@ -192,7 +192,7 @@ __device__ inline float mapped(const ProductCall& call, int row, float sum) {
 template <class T>
 __device__ inline void write_output(const ProductCall& call, int row, int o, float y) {
   const long long to = static_cast<long long>(row) * call.n_outputs + o;
-  if (call.residual) y = rounded_to<T>(y) + number_at<T>(call.residual, call.outputs_are_float, to);
+  if (call.residual) y += number_at<T>(call.residual, call.outputs_are_float, to);
   if (call.outputs_are_float) {
     static_cast<float*>(call.outputs)[to] = y;
   } else {
