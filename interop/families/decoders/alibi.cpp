@@ -103,7 +103,8 @@ void read_mpt(ForeignConfig& from, Experiment& to) {
   from.require("logit_scale", nullptr);
   from.require("embedding_fraction", 1.0);
   from.require("norm_type", "low_precision_layernorm");
-  from.ignore({"learned_pos_emb", "resid_pdrop", "emb_pdrop", "init_device", "init_config", "verbose"});
+  from.ignore({"learned_pos_emb", "resid_pdrop", "emb_pdrop", "init_device", "init_config", "verbose",
+               "tokenizer_name"});
 }
 
 void write_mpt(const Experiment& from, nlohmann::json& to) {
@@ -154,7 +155,9 @@ ForeignFamily mpt_foreign() {
           .doc = "MPT (MosaicML 2023): ALiBi, and no biases",
           .classes = {{"MptForCausalLM", "language_modeling"},
                       {"MptForSequenceClassification", "text_classification"},
-                      {"MptModel", "text_features"}},
+                      {"MptModel", "text_features"},
+                      // As its authors call the first one.
+                      {"MPTForCausalLM", "language_modeling"}},
           .read = read_mpt,
           .write = write_mpt,
           .rules = mpt_rules};

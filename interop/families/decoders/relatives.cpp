@@ -93,7 +93,7 @@ void read_smollm3(ForeignConfig& from, Experiment& to) {
   std::vector<bool> rule;
   for (const bool is : turned) rule.push_back(uses_windows && !is);
   const auto is_window = read_windows(from, rule);
-  from.ignore({"max_window_layers"});
+  from.ignore({"max_window_layers", "pretraining_tp"});
   if (uses_windows) set_windows(is_window, *size, model);
 }
 

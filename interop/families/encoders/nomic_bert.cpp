@@ -11,6 +11,32 @@
 namespace zoo {
 namespace {
 
+/// The keys of the authors' program, which stand beside those of transformers in newer files.
+void check_authors_keys(ForeignConfig& from, const ModelConfig& model) {
+  from.require("n_embd", model.d_model);
+  from.require("n_layer", model.n_layers);
+  from.require("n_head", model.n_heads);
+  from.require("n_inner", model.feed_forward_width());
+  from.require("layer_norm_epsilon", model.norm_eps);
+  from.require("rotary_emb_base", model.rotary.theta);
+  from.require("rotary_emb_fraction", 1.0);
+  from.require("rotary_emb_interleaved", false);
+  from.require("rotary_emb_scale_base", nullptr);
+  from.require("activation_function", "swiglu");
+  from.require("scale_attn_weights", true);
+  for (const auto* const key :
+       {"prenorm", "parallel_block", "parallel_block_tied_norm", "causal", "use_rms_norm", "qkv_proj_bias",
+        "mlp_fc1_bias", "mlp_fc2_bias", "scale_attn_by_inverse_layer_idx"})
+    from.require(key, false);
+  // Texts longer than those of the training, which transformers does not stretch positions for.
+  from.ignore({"n_positions", "max_trained_positions", "rotary_scaling_factor"});
+  // Training, how the program divides and fuses its work, and heads of GPT-2.
+  from.ignore({"attn_pdrop", "embd_pdrop", "resid_pdrop", "dense_seq_output", "fused_bias_fc",
+               "fused_dropout_add_ln", "pad_vocab_size_multiple", "reorder_and_upcast_attn", "use_flash_attn",
+               "use_xentropy", "summary_activation", "summary_first_dropout", "summary_proj_to_labels",
+               "summary_type", "summary_use_proj"});
+}
+
 void read_nomic_bert(ForeignConfig& from, Experiment& to) {
   auto& model = to.model;
   model.architecture = Architecture::encoder;
@@ -32,6 +58,7 @@ void read_nomic_bert(ForeignConfig& from, Experiment& to) {
   model.pooler = to.task.type == "text_classification";
   model.init_residual_scaling = false;
   from.ignore({"classifier_dropout"});
+  check_authors_keys(from, model);
 }
 
 void write_nomic_bert(const Experiment& from, nlohmann::json& to) {
