@@ -192,11 +192,12 @@ bool follow_tensors(const TensorMapping& mapping, const std::shared_ptr<const Te
 
 namespace {
 
-/// The family's body where config.json names no class: what AutoModel opens. Empty: it names one, or the
-/// family has none for texts.
-std::string body_of_unnamed(const ForeignSource& source) {
+/// The family's body, which AutoModel opens, where it may be what the file has: config.json names no class,
+/// or modules.json says that sentence-transformers opens it. Empty: neither, or the family has none for
+/// texts.
+std::string possible_body(const ForeignSource& source) {
   auto config = parsed_config(source);
-  if (!config.texts("architectures").empty()) return {};
+  if (!config.texts("architectures").empty() && !source.files.contains("modules.json")) return {};
   const auto& classes = family_of(config).classes;
   const auto found = std::ranges::find(classes, "text_features", &ForeignClass::task);
   return found == classes.end() ? std::string() : found->name;
@@ -242,7 +243,7 @@ ForeignModel open_source(ForeignSource source) {
 
 ForeignModel open_foreign(const fs::path& path, const fs::path& base) {
   const auto source = open_foreign_source(path, ForeignParts::all, base);
-  const auto body = body_of_unnamed(source);
+  const auto body = possible_body(source);
   try {
     return open_source(source);
   } catch (const CheckpointError&) {

@@ -5,7 +5,8 @@
 // names of tensors with their shapes. {} in a name stands for 0 … layers - 1, or from first_layer on, and []
 // for 0 … experts - 1. "type" is given where the weights are packed. A group says where its names were seen,
 // or that they follow from config.json; the same for the shapes. "refused" is a part of the message of a
-// model that must not be opened.
+// model that must not be opened. "opened_as" is the class that is tried after that of config.json, because
+// the directory has the modules.json of sentence-transformers.
 
 #include <algorithm>
 #include <cctype>
@@ -13,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -119,7 +121,9 @@ ModelPurpose purpose_of(const ForeignDescription& described) {
 /// What opening a model with these facts says.
 std::string problem_of(const Json& facts) {
   return message_of<CheckpointError>([&] {
-    ForeignConfig config("config.json", facts.at("config"));
+    auto json = facts.at("config");
+    if (facts.contains("opened_as")) json["architectures"] = Json::array({facts.at("opened_as")});
+    ForeignConfig config("config.json", std::move(json));
     const auto generation = read_generation({}, {}, config);
     auto described = describe_foreign(std::move(config), generation, "published");
     const auto purpose = purpose_of(described);

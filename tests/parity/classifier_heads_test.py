@@ -410,6 +410,26 @@ def test_tokenizer_without_class(zoo, made):
         zoo("train", name, "--device", "cpu")
 
 
+def test_sentence_vectors_of_another_class(zoo, made):
+    """Files such as those of all-mpnet-base-v2: config.json names the class of the training before, the file has the body."""
+    import torch
+    from transformers import BertConfig, BertModel
+
+    config = BertConfig(vocab_size=5 + len(WORDS), **SMALL)
+    directory = Directory(made / "body", BertModel, config, word_pieces(), {"architectures": ["BertForMaskedLM"]}, 6)
+    assert "another class" in zoo("embed", "body", "--text", "ada met bob", status=2)
+    (made / "body/1_Pooling").mkdir()
+    (made / "body/1_Pooling/config.json").write_text(json.dumps({"word_embedding_dimension": 16, "pooling_mode": "mean"}))
+    (made / "body/modules.json").write_text(json.dumps([
+        {"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"}
+        for i, (path, kind) in enumerate([("", "Transformer"), ("1_Pooling", "Pooling")])]))  # fmt: skip
+    ids = torch.tensor([directory.tokenizer.encode("ada met bob").ids])
+    with torch.no_grad():
+        right = directory.model(input_ids=ids).last_hidden_state[0].mean(0).tolist()
+    found = zoo.json("embed", "body", "--text", "ada met bob")["embeddings"][0]
+    assert len(found) == len(right) and all(close(a, b) for a, b in zip(found, right, strict=True)), (found, right)
+
+
 def test_server(zoo, made):
     """POST /predict has what zoo predict says."""
     sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "serving"))
@@ -574,6 +594,7 @@ def main():
         test_refusals(zoo, made)
         test_cross_encoders(zoo, made)
         test_tokenizer_without_class(zoo, made)
+        test_sentence_vectors_of_another_class(zoo, made)
         test_losses_of_directories(zoo, made)
         test_training_on_words(zoo, made)
         test_training_on_texts(zoo, made)
