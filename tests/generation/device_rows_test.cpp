@@ -10,7 +10,10 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -239,6 +242,35 @@ TEST_P(DecodingOnAGpu, EveryDecoderWritesAsOnTheProcessor) {
     SCOPED_TRACE(described(config));
     const auto [here, there] = models(config);
     expect_equal(written(*there, many(device())), written(*here, many(torch::kCPU)), 2e-2);
+  }
+}
+
+// What our kernels for a layer compute, one key after the other, and what they leave to the layer.
+TEST_P(DecodingOnAGpu, EveryKeyOfALayerHasItsEffect) {
+  auto llama = small_gpt2();
+  llama.position = Position::rotary;
+  llama.norm = NormKind::rms_norm;
+  llama.n_kv_heads = 2;
+  llama.qk_norm = true;
+  const std::vector<std::pair<std::string, std::function<void(ModelConfig&)>>> changes = {
+      {"as it is", [](ModelConfig&) {}},
+      {"norm_unit_offset", [](ModelConfig& c) { c.norm_unit_offset = true; }},
+      {"attention_gate", [](ModelConfig& c) { c.attention_gate = true; }},
+      {"qkv_clip", [](ModelConfig& c) { c.qkv_clip = 0.3; }},
+      {"attention_softcap", [](ModelConfig& c) { c.attention_softcap = 0.4; }},
+      {"attention_sinks", [](ModelConfig& c) { c.attention_sinks = true; }},
+      {"attention_scale", [](ModelConfig& c) { c.attention_scale = 2.0; }},
+      {"layer_scale", [](ModelConfig& c) { c.layer_scale = 0.5; }},
+      {"residual_scale", [](ModelConfig& c) { c.residual_scale = 0.3; }},
+      {"parallel", [](ModelConfig& c) { c.norm_placement = NormPlacement::parallel; }},
+      {"swiglu_clamped", [](ModelConfig& c) { c.activation = Activation::swiglu_clamped; }},
+      {"silu", [](ModelConfig& c) { c.activation = Activation::silu; }}};
+  for (const auto& [name, change] : changes) {
+    SCOPED_TRACE(name);
+    auto config = llama;
+    change(config);
+    const auto [here, there] = models(config);
+    expect_equal(written(*there, many(device())), written(*here, many(torch::kCPU)));
   }
 }
 
