@@ -42,8 +42,8 @@ class ColumnStorage final : public KeyValueStorage {
   int64_t bytes() const override;
   std::unique_ptr<KeyValueStorage> empty(int64_t n_rows) const override;
 
-  /// Makes room for the tokens of `range`, which the caller writes, and counts them as read. The columns up to
-  /// range.n_keys(), as columns() gives them.
+  /// Makes room for the tokens of `range`, which the caller writes, and counts them as read. The columns up
+  /// to range.n_keys(), as columns() gives them.
   KeysAndValues room_for(const PositionRange& range);
   /// Makes room for so many rows and columns, which are zeros. Returns whether the memory has moved.
   bool reserve(int64_t n_rows, int64_t n_columns);
