@@ -21,7 +21,7 @@ struct DropoutRule {
   uint32_t threshold;
   float scale;
 };
-/// Of the probability p. Throws c10::Error if it is not in [0, 1].
+/// The rule that drops an element with the probability p. Throws c10::Error if p is not in [0, 1].
 DropoutRule dropout_rule(double p);
 
 /// x: any shape; p in [0, 1], rounded to 16 bits. p = 0, which the caller passes outside training, returns x.

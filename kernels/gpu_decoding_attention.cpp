@@ -138,7 +138,7 @@ CheckedProgram& attention_programs() {
 
 bool has_gpu_decoding_attention(const DecodingAttentionPlan& plan) {
   const auto& keys = plan.keys;
-  if (!has_kernels(keys.device().type()) || !has_kernels(keys.scalar_type()) ||
+  if (!has_kernels(keys.device()) || !has_kernels(keys.scalar_type()) ||
       plan.values.scalar_type() != keys.scalar_type())
     return false;
   const int64_t bytes = keys.size(3) * static_cast<int64_t>(keys.element_size());

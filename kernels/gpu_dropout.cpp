@@ -105,7 +105,7 @@ torch::Tensor add_dropout_by(const KernelProgram& program, const torch::Tensor& 
 }
 
 std::optional<torch::Tensor> gpu_add_dropout(const torch::Tensor& x, const torch::Tensor& y, double p) {
-  const bool suits = has_kernels(x.device().type()) && y.device() == x.device() && x.sizes() == y.sizes() &&
+  const bool suits = has_kernels(x.device()) && y.device() == x.device() && x.sizes() == y.sizes() &&
                      x.numel() > 0 && x.numel() % kTogether == 0 && has_kernels(x.scalar_type()) &&
                      has_kernels(y.scalar_type()) &&
                      (x.scalar_type() == torch::kFloat || x.scalar_type() == y.scalar_type());

@@ -20,7 +20,7 @@ std::optional<torch::Tensor> gpu_add_dropout(const torch::Tensor& x, const torch
 /// The same by `program`, which outlives the result's graph. seed: (1) int64.
 torch::Tensor add_dropout_by(const KernelProgram& program, const torch::Tensor& x, const torch::Tensor& y,
                              double p, const torch::Tensor& seed);
-/// What the elements of y are multiplied by, 0 or 1/(1-p), computed by the processor's kernel: (n) float.
+/// The factors of the elements of y, 0 or 1/(1-p), as the processor's kernel computes them: (n) float.
 torch::Tensor dropout_factors(int64_t n, double p, uint64_t seed);
 
 }  // namespace zoo

@@ -208,7 +208,7 @@ torch::Tensor quick_gelu_by(const KernelProgram& program, const torch::Tensor& x
 
 std::optional<torch::Tensor> gpu_gated(GateFunction function, const torch::Tensor& gate,
                                        const torch::Tensor& up) {
-  if (!has_kernels(gate.device().type()) || gate.numel() == 0 || !has_kernels(gate.scalar_type()))
+  if (!has_kernels(gate.device()) || gate.numel() == 0 || !has_kernels(gate.scalar_type()))
     return std::nullopt;
   const bool suits = up.defined()
                          ? up.sizes() == gate.sizes() && up.scalar_type() == gate.scalar_type() &&
@@ -220,7 +220,7 @@ std::optional<torch::Tensor> gpu_gated(GateFunction function, const torch::Tenso
 }
 
 std::optional<torch::Tensor> gpu_quick_gelu(const torch::Tensor& x) {
-  if (!has_kernels(x.device().type()) || x.dim() == 0 || x.numel() == 0 || !has_kernels(x.scalar_type()) ||
+  if (!has_kernels(x.device()) || x.dim() == 0 || x.numel() == 0 || !has_kernels(x.scalar_type()) ||
       !has_whole_packs(x, x.size(-1)))
     return std::nullopt;
   const auto* const program = program_on(x.device());

@@ -103,7 +103,7 @@ Tensors norm_outputs(const NormCall& call, const torch::Tensor& x, const std::op
   return GpuNorm::apply(x, y, gain, bias.defined() ? std::make_optional(bias) : std::nullopt, call);
 }
 
-/// What a norm is compared for.
+/// The types and the width for which a norm is compared.
 struct NormCase {
   NormCentre centre;
   torch::ScalarType in;
@@ -171,7 +171,7 @@ bool norm_agrees(const KernelProgram& program, c10::Device device) {
 std::optional<NormCall> call_for(const torch::Tensor& x, const torch::Tensor& gain, const torch::Tensor& bias,
                                  double eps, NormCentre centre) {
   const auto out = autocast_type(x.device().type());
-  if (!has_kernels(x.device().type()) || x.numel() == 0 || !out) return std::nullopt;
+  if (!has_kernels(x.device()) || x.numel() == 0 || !out) return std::nullopt;
   const auto in = x.scalar_type();
   const bool suits = (out == torch::kBFloat16 || out == torch::kHalf) && (in == torch::kFloat || in == out) &&
                      gain.scalar_type() == torch::kFloat &&

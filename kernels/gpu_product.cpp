@@ -44,21 +44,13 @@ bool is_float_or(const torch::Tensor& tensor, torch::ScalarType type) {
 }
 
 bool product_serves(const torch::Tensor& x, const ProductPlan& plan) {
-  if (!has_kernels(x.device().type()) || x.dim() == 0 || x.numel() == 0 ||
-      x.numel() > kMostProductRows * x.size(-1))
+  if (!has_kernels(x.device()) || x.dim() == 0 || x.numel() == 0 || x.numel() > kMostProductRows * x.size(-1))
     return false;
   if (torch::GradMode::is_enabled() && x.requires_grad()) return false;
   return is_float_or(x, plan.type) && std::ranges::all_of(plan.matrices, [&](const StoredMatrix& matrix) {
            return has_gpu_product(matrix, plan.type) &&
                   !(torch::GradMode::is_enabled() && matrix.numbers.requires_grad());
          });
-}
-
-/// Each 32 inputs as whole numbers from -127 to 127 times a scale.
-torch::Tensor rounded_by_groups(const torch::Tensor& inputs) {
-  const auto groups = inputs.unflatten(-1, {-1, kProductGroup});
-  const auto range = groups.abs().amax(-1, /*keepdim=*/true);
-  return ((groups * (127 / range)).round() * (range / 127)).flatten(-2);
 }
 
 /// The same by LibTorch's operations, in float between its roundings.
@@ -167,6 +159,15 @@ bool product_agrees(const KernelProgram& program, c10::Device device) {
 }
 
 }  // namespace
+
+torch::Tensor rounded_by_groups(const torch::Tensor& x) {
+  const int64_t n = x.size(-1), missing = (kProductGroup - n % kProductGroup) % kProductGroup;
+  const auto groups = torch::constant_pad_nd(x, {0, missing}).unflatten(-1, {-1, kProductGroup});
+  const auto range = groups.abs().amax(-1, /*keepdim=*/true);
+  constexpr double least = 1e-30;  // smaller numbers are zero
+  const auto inverse = torch::where(range >= least, 127 / range, torch::zeros_like(range));
+  return ((groups * inverse).round() * (range / 127)).flatten(-2).narrow(-1, 0, n);
+}
 
 bool has_gpu_product(const StoredMatrix& matrix, torch::ScalarType type) {
   const auto& [numbers, scales, bias] = matrix;

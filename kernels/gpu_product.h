@@ -31,8 +31,7 @@ enum class ProductGate { none, first_is_gate };
 struct ProductPlan {
   /// Of one output after the other. All have one type and one I.
   std::vector<StoredMatrix> matrices;
-  /// The type in which x enters the product and in which its result is rounded: that of the matrices, unless
-  /// they are int8.
+  /// x enters the product in this type, and the result is rounded to it. Matrices have this type, or int8.
   torch::ScalarType type = torch::kFloat;
   ProductNorm norm = ProductNorm::none;
   torch::Tensor gain = {}, norm_bias = {};  // (I) float; norm_bias may be undefined
@@ -42,6 +41,10 @@ struct ProductPlan {
   ProductGate gate = ProductGate::none;
   torch::Tensor residual = {};  // (…, O) float or `type`, which is then y's type; undefined: y has `type`
 };
+
+/// x (…, I) float as products with whole numbers read it, on the CPU (kernels/products/integer_rows.h) and on
+/// a GPU: each 32 inputs are whole numbers from -127 to 127 times a scale.
+torch::Tensor rounded_by_groups(const torch::Tensor& x);
 
 /// Whether the kernel can read this matrix in a product of this type.
 bool has_gpu_product(const StoredMatrix& matrix, torch::ScalarType type);

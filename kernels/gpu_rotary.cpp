@@ -114,7 +114,7 @@ torch::Tensor rotary_by(const KernelProgram& program, const torch::Tensor& x, co
 }
 
 std::optional<torch::Tensor> gpu_rotary(const torch::Tensor& x, const RotaryAngles& angles) {
-  const bool suits = has_kernels(x.device().type()) && x.dim() == 4 && x.numel() > 0 &&
+  const bool suits = has_kernels(x.device()) && x.dim() == 4 && x.numel() > 0 &&
                      has_kernels(x.scalar_type()) && angles.cos.scalar_type() == torch::kFloat &&
                      angles.cos.is_contiguous() && angles.sin.is_contiguous() &&
                      (angles.cos.dim() == 2 || angles.cos.size(0) == x.size(0));

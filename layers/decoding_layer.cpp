@@ -26,8 +26,7 @@ ProductNorm norm_of(const NormImpl& norm) {
   return ProductNorm::none;
 }
 
-/// The non-linearity, that of the gate if there is one, that the kernels compute; nothing: they do not know
-/// it.
+/// The non-linearity that the kernels compute for a network, or for its gate. Nothing: they do not know it.
 std::optional<ProductAct> act_of(const ActivationFunction& activation) {
   constexpr std::pair<Activation, ProductAct> known[] = {{Activation::relu, ProductAct::relu},
                                                          {Activation::reglu, ProductAct::relu},
@@ -47,12 +46,15 @@ StoredMatrix stored(const Linear& map) {
   return {map->matrix().numbers(), map->matrix().scales(), map->bias};
 }
 
-/// The maps whose outputs stand side by side: one stacked map, or several.
-std::vector<StoredMatrix> stored(const Linear& stacked, const std::vector<Linear>& separate) {
-  if (stacked) return {stored(stacked)};
+std::vector<StoredMatrix> stored(const std::vector<Linear>& maps) {
   std::vector<StoredMatrix> result;
-  for (const auto& map : separate) result.push_back(stored(map));
+  for (const auto& map : maps) result.push_back(stored(map));
   return result;
+}
+
+/// Whether the kernels can read a map.
+bool suits(const Linear& map, torch::ScalarType type) {
+  return !map->has_adapters() && has_gpu_product(stored(map), type);
 }
 
 /// A layer that the kernels may serve, seen as its parts.
@@ -62,12 +64,13 @@ struct Parts {
   NormImpl &first_norm, &second_norm;
   torch::ScalarType type;  // of the products
 
-  std::vector<StoredMatrix> heads() const {
-    return stored(attention.qkv, {attention.q, attention.k, attention.v});
+  /// The maps whose outputs stand side by side: one stacked map, or several.
+  std::vector<Linear> heads() const {
+    return attention.qkv ? std::vector{attention.qkv} : std::vector{attention.q, attention.k, attention.v};
   }
-  std::vector<StoredMatrix> inner() const {
-    return network.gate ? stored(network.gate_up, {network.gate, network.up})
-                        : stored(network.gate_up, {network.up});
+  std::vector<Linear> inner() const {
+    if (network.gate_up) return {network.gate_up};
+    return network.gate ? std::vector{network.gate, network.up} : std::vector{network.up};
   }
   ProductGate gate() const {
     return network.options.activation()->is_gated() ? ProductGate::first_is_gate : ProductGate::none;
@@ -108,17 +111,13 @@ std::optional<Parts> parts_of(TransformerLayerImpl& layer, const torch::Tensor& 
   if (!is_plain_attention(parts.attention) || !act_of(*parts.network.options.activation()) ||
       norm_of(parts.first_norm) == ProductNorm::none)
     return std::nullopt;
-  auto matrices = parts.heads();
-  for (const auto& some :
-       {parts.inner(), std::vector{stored(parts.attention.out), stored(parts.network.down)}})
-    matrices.insert(matrices.end(), some.begin(), some.end());
-  const bool fit =
-      std::ranges::all_of(matrices, [&](const auto& matrix) { return has_gpu_product(matrix, parts.type); });
-  const bool have_adapters = std::ranges::any_of(layer.modules(), [](const auto& module) {
-    const auto* const map = dynamic_cast<const LinearImpl*>(module.get());
-    return map && map->has_adapters();
-  });
-  return fit && !have_adapters ? std::optional(parts) : std::nullopt;
+  auto maps = parts.heads();
+  for (const auto& map : parts.inner()) maps.push_back(map);
+  maps.push_back(parts.attention.out);
+  maps.push_back(parts.network.down);
+  if (!std::ranges::all_of(maps, [&](const Linear& map) { return suits(map, parts.type); }))
+    return std::nullopt;
+  return parts;
 }
 
 ProductPlan with_norm(ProductPlan plan, const NormImpl& norm) {
@@ -159,12 +158,13 @@ DecodingAttentionPlan attention_plan(const Parts& parts, const AttentionContext&
 std::optional<torch::Tensor> few_rows(const Parts& parts, const torch::Tensor& x,
                                       const DecodingAttentionPlan& plan) {
   const auto type = parts.type;
-  const auto heads = gpu_product(x, with_norm({.matrices = parts.heads(), .type = type}, parts.first_norm));
+  const auto heads =
+      gpu_product(x, with_norm({.matrices = stored(parts.heads()), .type = type}, parts.first_norm));
   if (!heads) return std::nullopt;
   const auto mixed = gpu_decoding_attention(*heads, plan);
   const auto sum =
       gpu_product(mixed, {.matrices = {stored(parts.attention.out)}, .type = type, .residual = x});
-  const auto inner = gpu_product(*sum, with_norm({.matrices = parts.inner(),
+  const auto inner = gpu_product(*sum, with_norm({.matrices = stored(parts.inner()),
                                                   .type = type,
                                                   .act = *act_of(*parts.network.options.activation()),
                                                   .gate = parts.gate()},

@@ -10,7 +10,6 @@
 #include "base/error.h"
 
 namespace zoo {
-
 namespace {
 
 std::unique_ptr<const KernelProgram> compiled(const std::string& file, const std::string& text,
@@ -34,13 +33,13 @@ void register_kernels(c10::DeviceType type, MakeProgram make) {
   }
 }
 
-bool has_kernels(c10::DeviceType type) { return makers().contains(type); }
+bool has_kernels(c10::Device device) { return makers().contains(device.type()); }
 
 CheckedProgram::CheckedProgram(std::string name, std::string file, std::string text, Agrees agrees)
     : name_(std::move(name)), file_(std::move(file)), text_(std::move(text)), agrees_(std::move(agrees)) {}
 
 const KernelProgram* CheckedProgram::on(c10::Device device) {
-  if (!has_kernels(device.type())) return nullptr;
+  if (!has_kernels(device)) return nullptr;
   const std::scoped_lock lock(mutex_);
   const auto found = programs_.find(device.index());
   if (found != programs_.end()) return found->second.get();

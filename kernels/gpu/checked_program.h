@@ -13,15 +13,15 @@
 
 namespace zoo {
 
-/// Makes the program of a text for a device; `file` is that of the text, without its ending. Throws
-/// SystemError.
+/// Makes the program of a text for a device. `file` is the name of the text's file, without its ending.
+/// Throws SystemError.
 using MakeProgram = std::unique_ptr<const KernelProgram> (*)(const std::string& file, const std::string& text,
                                                              c10::Device device);
 /// Devices of this type have our kernels from now on, which `make` makes; null: they have none any more.
 /// CUDA's devices have them without this.
 void register_kernels(c10::DeviceType type, MakeProgram make);
 /// Whether devices of this type have our kernels, if they agree.
-bool has_kernels(c10::DeviceType type);
+bool has_kernels(c10::Device device);
 
 /// One text for all devices. It is compiled for a device and checked there at its first use.
 class CheckedProgram {
@@ -30,7 +30,7 @@ class CheckedProgram {
   /// nothing is in mixed precision.
   using Agrees = std::function<bool(const KernelProgram& program, c10::Device device)>;
 
-  /// `name`: for messages. `file`: that of the text, without its ending.
+  /// Messages call the text `name`. `file` is the name of its file, without its ending.
   CheckedProgram(std::string name, std::string file, std::string text, Agrees agrees);
 
   /// Null on devices without our kernels (has_kernels()), and where the text cannot be compiled or does not

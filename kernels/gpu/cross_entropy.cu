@@ -3,7 +3,7 @@
 // The text needs no headers, and compiles as C++, too (tests/support/cuda_shim.h).
 
 constexpr int kThreads = ZOO_BLOCK_THREADS;
-constexpr float kLog2E = 1.44269504088896f, kLn2 = 0.69314718055995f, kLowest = -3.4e38f;
+constexpr float kLn2 = 0.69314718055995f, kLowest = -3.4e38f;
 
 /// How a row is divided: numbers up to the first address that is a multiple of 16, packs, and the rest.
 template <class T>

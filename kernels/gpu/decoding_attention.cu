@@ -10,7 +10,7 @@ using zoo::kQueriesOfABlock;
 
 constexpr int kAttentionThreads = ZOO_BLOCK_THREADS, kAttentionWarps = kAttentionThreads / ZOO_WARP_THREADS;
 constexpr int kMostHeadDim = 256;
-constexpr float kAttentionLog2E = 1.44269504088896f, kNothing = -1e30f;
+constexpr float kNothing = -1e30f;
 
 /// A part of a softmax: the largest score, in powers of 2, the sum of weights beside it, and the weighted values.
 struct SoftmaxPart {
@@ -37,13 +37,6 @@ struct NewVectors {
   alignas(16) T key[kMostHeadDim], value[kMostHeadDim];
 };
 
-template <class T>
-__device__ inline float as_number(float x) {
-  T number;
-  set(number, x);
-  return to_float(number);
-}
-
 /// Divides a vector of the head by its root mean square. Every warp takes part.
 template <class T>
 __device__ inline void normalise(float* vector, const float* gain, const DecodingAttentionCall& call, int lane) {
@@ -51,18 +44,17 @@ __device__ inline void normalise(float* vector, const float* gain, const Decodin
   for (int i = lane; vector && i < call.head_dim; i += ZOO_WARP_THREADS) sum += vector[i] * vector[i];
   const float scale = 1.0f / sqrtf(warp_sum(sum) / static_cast<float>(call.head_dim) + call.norm_eps);
   for (int i = lane; vector && i < call.head_dim; i += ZOO_WARP_THREADS)
-    vector[i] = as_number<T>(vector[i] * scale * (gain[i] + call.gain_offset));
+    vector[i] = rounded_to<T>(vector[i] * scale * (gain[i] + call.gain_offset));
 }
 
 /// Turns the pairs of a vector by the angles of its row.
 template <class T>
-__device__ inline void turn_pairs(float* vector, const float* cosines, const float* sines, const DecodingAttentionCall& call,
-                                  int thread, int n_threads) {
-  for (int i = thread; i < call.pairs; i += n_threads) {
+__device__ inline void turn_pairs(float* vector, const float* cosines, const float* sines, const DecodingAttentionCall& call) {
+  for (int i = static_cast<int>(threadIdx.x); i < call.pairs; i += kAttentionThreads) {
     const int first = call.pairs_are_neighbours ? 2 * i : i, second = call.pairs_are_neighbours ? 2 * i + 1 : i + call.pairs;
     const float a = vector[first], b = vector[second];
-    vector[first] = as_number<T>(a * cosines[i] - b * sines[i]);
-    vector[second] = as_number<T>(b * cosines[i] + a * sines[i]);
+    vector[first] = rounded_to<T>(a * cosines[i] - b * sines[i]);
+    vector[second] = rounded_to<T>(b * cosines[i] + a * sines[i]);
   }
 }
 
@@ -94,8 +86,8 @@ __device__ inline void read_vectors(const DecodingAttentionCall& call, int row, 
   }
   if (call.cosines) {
     const float *const cosines = call.cosines + row * call.angles_stride, *const sines = call.sines + row * call.angles_stride;
-    for (int q = 0; q < n_queries; ++q) turn_pairs<T>(to.queries[q], cosines, sines, call, thread, kAttentionThreads);
-    turn_pairs<T>(key, cosines, sines, call, thread, kAttentionThreads);
+    for (int q = 0; q < n_queries; ++q) turn_pairs<T>(to.queries[q], cosines, sines, call);
+    turn_pairs<T>(key, cosines, sines, call);
     __syncthreads();
   }
   for (int i = thread; i < width; i += kAttentionThreads) set(to.key[i], key[i]);
@@ -105,7 +97,7 @@ __device__ inline void read_vectors(const DecodingAttentionCall& call, int row, 
 /// The output of a head from its parts: those of the blocks, or the only one.
 __device__ inline float finished(const DecodingAttentionCall& call, int head, const SoftmaxPart& part, float sum_of_values) {
   if (!call.sinks) return sum_of_values / part.sum;
-  const Merged all(part, {call.sinks[head] * kAttentionLog2E, 1.0f});
+  const Merged all(part, {call.sinks[head] * kLog2E, 1.0f});
   return sum_of_values * all.of_first / all.part.sum;
 }
 
@@ -188,7 +180,7 @@ __device__ inline void decoding_attention(const DecodingAttentionCall& call) {
       for (int apart = lanes / 2; apart > 0; apart /= 2) score += warp_exchange(score, apart);
       score *= call.scale;
       if (call.softcap > 0.0f) score = call.softcap * tanhf(score / call.softcap);
-      const Merged merged(softmax[q], {is_there ? score * kAttentionLog2E : kNothing, is_there ? 1.0f : 0.0f});
+      const Merged merged(softmax[q], {is_there ? score * kLog2E : kNothing, is_there ? 1.0f : 0.0f});
       softmax[q] = merged.part;
       for (int j = 0; j < kSize; ++j)
         sums[q][j] = sums[q][j] * merged.of_first + to_float(value.values[j]) * merged.of_second;

@@ -1,6 +1,6 @@
 #pragma once
-// What a call of the kernel for attention in decoding is told (decoding_attention.cu). The host and the text
-// both read this file, so it includes nothing.
+// The arguments of the kernel for attention in decoding (decoding_attention.cu). The host and the text both
+// read this file, so it includes nothing.
 
 namespace zoo {
 

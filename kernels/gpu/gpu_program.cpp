@@ -22,6 +22,7 @@
 #include "kernels/gpu/run_time_compiler.h"
 
 namespace zoo::embedded {
+extern const char activations_cuda[];
 extern const char device_functions_cuda[];
 extern const char numbers_cuda[];
 }  // namespace zoo::embedded
@@ -128,7 +129,8 @@ std::string cached_code_name(const std::string& name, const std::string& text,
 }
 
 std::string whole_text(const std::string& text) {
-  return std::string(embedded::device_functions_cuda) + embedded::numbers_cuda + text;
+  return std::string(embedded::device_functions_cuda) + embedded::numbers_cuda + embedded::activations_cuda +
+         text;
 }
 
 GpuProgram::GpuProgram(const std::string& name, const std::string& text, c10::Device device)

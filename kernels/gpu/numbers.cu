@@ -26,6 +26,16 @@ __device__ inline void set(Bf16& to, float x) {
 }
 __device__ inline void set(Half& to, float x) { to.bits = float_to_half_bits(x); }
 
+/// x as a number of type T has it.
+template <class T>
+__device__ inline float rounded_to(float x) {
+  T number;
+  set(number, x);
+  return to_float(number);
+}
+
+constexpr float kLog2E = 1.44269504088896f;
+
 /// The sum and the largest number of a warp, in every thread. Every thread of the block takes part.
 __device__ inline float warp_sum(float x) {
   for (int apart = ZOO_WARP_THREADS / 2; apart > 0; apart /= 2) x += warp_exchange(x, apart);

@@ -11,32 +11,23 @@ using zoo::ProductNorm;
 constexpr int kProductThreads = ZOO_BLOCK_THREADS, kProductWarps = kProductThreads / ZOO_WARP_THREADS;
 constexpr int kStaged = 8192;  // inputs of all rows that a block keeps at once
 constexpr int kInputsOfAScale = 32;
-constexpr float kProductLog2E = 1.44269504088896f;
 
 __device__ inline float product_activation(float x, ProductAct act) {
   switch (act) {
     case ProductAct::none:
       return x;
     case ProductAct::relu:
-      return x > 0.0f ? x : 0.0f;
+      return Relu::of(x).value;
     case ProductAct::gelu_exact:
-      return x * 0.5f * (1.0f + erff(x * 0.70710678118655f));
+      return GeluExact::of(x).value;
     case ProductAct::gelu_by_tanh:
-      return 0.5f * x * (1.0f + tanhf(0.79788456080287f * (x + 0.044715f * x * x * x)));
+      return GeluByTanh::of(x).value;
     case ProductAct::silu:
-      return x / (1.0f + exp2f(-x * kProductLog2E));
+      return Silu::of(x).value;
     case ProductAct::quick_gelu:
-      return x / (1.0f + exp2f(-1.702f * x * kProductLog2E));
+      return QuickGelu::of(x).value;
   }
   return x;
-}
-
-/// x as a number of type T has it.
-template <class T>
-__device__ inline float rounded_to(float x) {
-  T number;
-  set(number, x);
-  return to_float(number);
 }
 
 template <class T>

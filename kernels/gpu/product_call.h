@@ -1,6 +1,6 @@
 #pragma once
-// What a call of the kernel for products of few rows is told (product.cu). The host and the text both read
-// this file, so it includes nothing.
+// The arguments of the kernel for products of few rows (product.cu). The host and the text both read this
+// file, so it includes nothing.
 
 namespace zoo {
 

@@ -44,15 +44,9 @@ torch::Tensor scaled(const torch::Tensor& numbers, const torch::Tensor& scales) 
   return values * scales.repeat_interleave(kInputsOfAScale, -1).narrow(-1, 0, values.size(-1));
 }
 
-/// x (…, I) float as the CPU's products with whole numbers read it (kernels/products/integer_rows.h):
-/// each 32 inputs are whole numbers from -127 to 127 times a scale.
+/// x (…, I) float as products with whole numbers read it.
 torch::Tensor with_rounded_inputs(const torch::Tensor& x) {
-  const int64_t n = x.size(-1), missing = (kInputsOfAScale - n % kInputsOfAScale) % kInputsOfAScale;
-  const auto groups = torch::constant_pad_nd(x.detach(), {0, missing}).unflatten(-1, {-1, kInputsOfAScale});
-  const auto range = groups.abs().amax(-1, /*keepdim=*/true);
-  constexpr double least = 1e-30;  // smaller numbers are zero
-  const auto inverse = torch::where(range >= least, 127 / range, torch::zeros_like(range));
-  const auto rounded = ((groups * inverse).round() * (range / 127)).flatten(-2).narrow(-1, 0, n);
+  const auto rounded = rounded_by_groups(x.detach());
   const bool recorded = torch::GradMode::is_enabled() && x.requires_grad();
   return recorded ? x + (rounded - x.detach()) : rounded;  // gradients reach x as if nothing were rounded
 }

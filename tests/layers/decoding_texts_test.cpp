@@ -115,7 +115,7 @@ TEST(DecodingTexts, ProductsHaveNormsActivationsAndResiduals) {
   }
 }
 
-// Whole numbers are multiplied as such: the result is exact but for the rounding of the scales.
+// Products of whole numbers are exact. Only the scales round.
 TEST(DecodingTexts, ProductsOfWholeNumbersRoundTheirInputsByGroups) {
   const TextsHere texts;
   constexpr int64_t width = 1120, group = 32;

@@ -14,7 +14,9 @@
 namespace zoo::testing {
 namespace text {
 #include "kernels/gpu/numbers.cu"
-// Behind the numbers that all texts share.
+// Behind the numbers.
+#include "kernels/gpu/activations.cu"
+// Behind what all texts share.
 #include "kernels/gpu/cross_entropy.cu"
 #include "kernels/gpu/decoding_attention.cu"
 #include "kernels/gpu/dropout.cu"
