@@ -1,5 +1,8 @@
 #pragma once
 // The program zoo as users run it: a process with a directory, input, output and an exit code.
+//
+// A command without anything for a shell is run by a copy of the test's own process, which has the program
+// inside. Everything else is run by a shell, which starts the program itself.
 
 #include <fcntl.h>
 #include <poll.h>
@@ -7,10 +10,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <iostream>
 #include <map>
 #include <optional>
 #include <string>
@@ -22,6 +29,7 @@
 #include <nlohmann/json.hpp>
 
 #include "io/files.h"
+#include "tests/support/program_copy.h"
 #include "tests/support/temp_dir.h"
 
 namespace zoo::testing {
@@ -43,23 +51,67 @@ inline std::string shell_command(const std::string& arguments) {
   return fmt::format("exec '{}' {}", program ? program : "zoo", arguments);
 }
 
-/// In a child process: runs a command in `dir`, where corpora are found and caches are kept. Does not return.
-[[noreturn]] inline void run_in_shell(const TempDir& dir, const std::string& command) {
+/// In a child process: goes to `dir`, where corpora are found and caches are kept.
+inline void enter(const TempDir& dir) {
   ::setenv("ZOO_DATA", dir.path().c_str(), 1);
   ::setenv("ZOO_CACHE", (dir / "cache").c_str(), 1);
-  if (::chdir(dir.path().c_str()) == 0) ::execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
+  if (::chdir(dir.path().c_str()) != 0) ::_exit(99);
+}
+
+/// In a child process: runs a command in `dir`. Does not return.
+[[noreturn]] inline void run_in_shell(const TempDir& dir, const std::string& command) {
+  enter(dir);
+  ::execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
   ::_exit(99);
 }
 
-/// `zoo ARGUMENTS` through a shell, which knows quotes, redirections and pipes, in the directory `dir`.
-/// Corpora are found in it, and caches are kept in it.
+/// The words of a command that has no more of a shell's language than single quotes.
+inline std::optional<std::vector<std::string>> plain_words(std::string_view command) {
+  std::vector<std::string> words;
+  bool quoted = false, in_word = false;
+  for (const char c : command) {
+    if (c == '\'') {
+      quoted = !quoted;
+    } else if (!quoted && c == ' ') {
+      in_word = false;
+      continue;
+    } else if (!quoted && std::string_view("\"\\$`|&;<>()*?[]#~\n\t!").find(c) != std::string_view::npos) {
+      return std::nullopt;
+    }
+    if (!std::exchange(in_word, true)) words.emplace_back();
+    if (c != '\'') words.back() += c;
+  }
+  return quoted ? std::nullopt : std::optional(words);
+}
+
+/// Whether a copy of this process can be the program. A copy has one thread only, so the pools of a process
+/// with more would wait for threads that it lacks (but jemalloc starts its thread again). Commands that start
+/// the program again, or ask how it was started, need its own file.
+inline bool can_run_here(const std::vector<std::string>& words) {
+  int n_threads = 0;
+  for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::string name;
+    std::getline(std::ifstream(thread.path() / "comm"), name);
+    n_threads += name != "jemalloc_bg_thd";
+  }
+  return n_threads == 1 && std::ranges::none_of(words, [](const std::string& word) {
+           return word == "compare" || word == "verify" || word == "doctor" || word.starts_with("--nproc");
+         });
+}
+
+/// `zoo ARGUMENTS` in the directory `dir`. ARGUMENTS may have quotes, redirections and pipes, as in a shell.
+/// Corpora are found in the directory, and caches are kept in it.
 class ZooProcess {
  public:
   ZooProcess(const TempDir& dir, const std::string& arguments, const Surroundings& surroundings = {}) {
     const auto input = dir.write("stdin", surroundings.input);
     const auto command = shell_command(arguments);
+    const auto words = plain_words(arguments);
+    const bool here = words && can_run_here(*words);
     std::array<int, 2> out{}, err{};
     if (::pipe2(out.data(), O_CLOEXEC) != 0 || ::pipe2(err.data(), O_CLOEXEC) != 0) std::abort();
+    std::cout.flush();
+    std::fflush(nullptr);  // what this process has written must not be written by its copy, too
     pid_ = ::fork();
     if (pid_ == 0) {
       ::dup2(::open(input.c_str(), O_RDONLY | O_CLOEXEC), STDIN_FILENO);
@@ -70,6 +122,10 @@ class ZooProcess {
         ::getrlimit(RLIMIT_FSIZE, &limit);
         limit.rlim_cur = *surroundings.disk_space;
         ::setrlimit(RLIMIT_FSIZE, &limit);
+      }
+      if (here) {
+        enter(dir);
+        be_program(*words);
       }
       run_in_shell(dir, command);
     }

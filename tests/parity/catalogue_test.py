@@ -10,12 +10,12 @@ ZOO_PROGRAM: the program; default build/release/zoo. ZOO_PYTHON: a Python with t
 import functools
 import json
 import os
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 from references_python import ROOT, begin
+from zoo_copies import run_zoo
 
 
 # What transformers counts in another way.
@@ -172,7 +172,7 @@ ALIKE = 1e-12  # relative difference of numbers that were computed in another or
 def program(*arguments):
     from make_catalogue import program
 
-    return subprocess.run([program(), *map(str, arguments)], capture_output=True, text=True)
+    return run_zoo(program(), *arguments)
 
 
 def keys_of(config):

@@ -13,12 +13,12 @@ import ast
 import datetime
 import json
 import os
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 from references_python import ROOT, begin
+from zoo_copies import run_zoo
 
 PROGRAM = os.environ.get("ZOO_PROGRAM", str(ROOT / "build/release/zoo"))
 TOKENS = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>"}
@@ -62,8 +62,7 @@ def ours(template, folder):
     (folder / "tokenizer_config.json").write_text(json.dumps(TOKENS | {"chat_template": template}))
     file = folder / "conversations.jsonl"
     file.write_text("".join(json.dumps(conversation) + "\n" for _, conversation in conversations()))
-    command = [PROGRAM, "tokenizer", "chat", folder, "--messages", file, "--json", "--now", f"{NOW:%Y-%m-%d %H:%M}"]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = run_zoo(PROGRAM, "tokenizer", "chat", folder, "--messages", file, "--json", "--now", f"{NOW:%Y-%m-%d %H:%M}")
     if done.returncode:  # the template itself
         return [{"error": done.stderr.strip()}] * len(list(conversations()))
     return json.loads(done.stdout)["results"]
@@ -161,8 +160,8 @@ def compare_masks(templates):
             theirs.save_pretrained(folder)
             file = Path(folder) / "conversations.jsonl"
             file.write_text("".join(json.dumps(conversation) + "\n" for _, conversation in kept))
-            command = [PROGRAM, "tokenizer", "chat", folder, "--messages", file, "--json", "--answers"]
-            results = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)["results"]
+            done = run_zoo(PROGRAM, "tokenizer", "chat", folder, "--messages", file, "--json", "--answers")
+            results = json.loads(done.stdout)["results"]
         chat_template_utils.datetime = Clock
         for (title, conversation), result in zip(kept, results, strict=True):
             options = json.loads(json.dumps(conversation))

@@ -15,12 +15,12 @@ import json
 import math
 import os
 import pathlib
-import subprocess
 import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from references_python import SKIPPED, begin  # noqa: E402
+from zoo_copies import run_zoo  # noqa: E402
 
 begin()
 for name in ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE", "TRANSFORMERS_OFFLINE"):
@@ -119,8 +119,7 @@ def write_rows(path, rows):
 
 
 def zoo(program, folder, *words):
-    done = subprocess.run([program, *map(str, words)], cwd=folder, capture_output=True, text=True,
-                          env={**os.environ, "OMP_NUM_THREADS": "1"})  # fmt: skip
+    done = run_zoo(program, *words, cwd=folder)
     assert done.returncode == 0, (words, done.stderr)
     return done.stdout
 

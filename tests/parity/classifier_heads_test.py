@@ -11,12 +11,12 @@ import json
 import math
 import pathlib
 import random
-import subprocess
 import sys
 import tempfile
 import urllib.request
 
 from references_python import begin
+from zoo_copies import run_zoo
 
 WORDS = "ada met bob in london ##s . the ship sails home and so on to sea".split()
 POSITIONS = 24  # of every model: longer pairs are cut
@@ -583,7 +583,7 @@ def main():
         made = pathlib.Path(made)
 
         def zoo(*words, status=0):
-            done = subprocess.run([program, *words], cwd=made, capture_output=True, text=True)
+            done = run_zoo(program, *words, cwd=made)
             assert done.returncode == status, (words, done.returncode, done.stdout, done.stderr)
             return done.stdout if status == 0 else done.stderr
 

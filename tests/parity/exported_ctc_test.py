@@ -9,12 +9,12 @@ ZOO_PYTHON: a Python with transformers; default that of .venv.
 
 import json
 import pathlib
-import subprocess
 import sys
 import tempfile
 
 from exported_listener_test import RATE, write_sounds
 from references_python import begin
+from zoo_copies import run_zoo
 
 CONFIG = """
 task: speech_recognition
@@ -65,7 +65,7 @@ def main():
         paths = [path for path, _, _ in sounds]
 
         def zoo(*words):
-            done = subprocess.run([program, *words], cwd=made, capture_output=True, text=True)
+            done = run_zoo(program, *words, cwd=made)
             assert done.returncode == 0, (words, done.stderr)
             return done.stdout
 

@@ -9,12 +9,12 @@ ZOO_PYTHON: a Python with transformers; default that of .venv.
 import json
 import math
 import pathlib
-import subprocess
 import sys
 import tempfile
 import wave
 
 from references_python import begin
+from zoo_copies import run_zoo
 
 RATE = 16000
 CONFIG = """
@@ -57,7 +57,7 @@ def main():
         sounds = write_sounds(made)
 
         def zoo(*words, status=0):
-            done = subprocess.run([program, *words], cwd=made, capture_output=True, text=True)
+            done = run_zoo(program, *words, cwd=made)
             assert done.returncode == status, (words, done.stderr)
             return done.stdout if status == 0 else done.stderr
 

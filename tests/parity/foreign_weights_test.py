@@ -15,18 +15,18 @@ import json
 import os
 import pathlib
 import shutil
-import subprocess
 import sys
 import tempfile
 
 from references_python import begin
+from zoo_copies import run_zoo
 
 TEXTS = ["The cat sat on the mat.", "It was 1984, or was it?", "a"]
 CORPUS = TEXTS + ["Wherever you go, there you are.", "A dog ran after the cat, and the cat ran up a tree."]
 
 
 def zoo(*arguments):
-    return subprocess.run([os.environ["ZOO_PROGRAM"], *map(str, arguments)], capture_output=True, text=True)
+    return run_zoo(os.environ["ZOO_PROGRAM"], *arguments)
 
 
 def refused(path, *parts, command=("score", "--text", "a")):

@@ -19,12 +19,14 @@ import json
 import os
 import pathlib
 import shutil
-import subprocess
 import sys
 import tempfile
 import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/support"))
+from zoo_copies import run_zoo  # noqa: E402
+
 PYTHON = os.environ.get("ZOO_PYTHON", str(ROOT / ".venv/bin/python3"))
 PROGRAM = os.environ.get("ZOO_PROGRAM", str(ROOT / "build/release/zoo"))
 SKIPPED = 77
@@ -47,7 +49,7 @@ def skip(problem):
 
 
 def zoo(*words, code=0, typed=None):
-    done = subprocess.run([PROGRAM, *map(str, words)], capture_output=True, text=True, input=typed)
+    done = run_zoo(PROGRAM, *words, input=typed)
     assert done.returncode == code, (words, done.returncode, done.stderr)
     return done.stdout if code == 0 else done.stderr
 

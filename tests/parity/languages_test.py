@@ -9,12 +9,12 @@ default that of .venv.
 
 import json
 import pathlib
-import subprocess
 import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from references_python import begin  # noqa: E402
+from zoo_copies import run_zoo  # noqa: E402
 
 CODES = {"nllb": ["eng_Latn", "deu_Latn", "zho_Hans"], "m2m": ["__en__", "__de__", "__ast__"]}
 TEXTS = ["it was a dark and stormy night", "the night", "a dark"]
@@ -61,7 +61,7 @@ def main():
         made = pathlib.Path(made)
 
         def zoo(*words, status=0):
-            done = subprocess.run([program, *words], cwd=made, capture_output=True, text=True)
+            done = run_zoo(program, *words, cwd=made)
             assert done.returncode == status, (words, done.returncode, done.stderr)
             return done.stdout if status == 0 else done.stderr
 

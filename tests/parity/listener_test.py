@@ -11,13 +11,13 @@ import math
 import pathlib
 import random
 import re
-import subprocess
 import sys
 import tempfile
 import wave
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from references_python import begin  # noqa: E402
+from zoo_copies import run_zoo  # noqa: E402
 
 RATE = 16000
 SECONDS = (0.7, 1.0, 2.3, 4.61)
@@ -127,7 +127,7 @@ def main():
         sounds = write_sounds(made)
 
         def zoo(*words, status=0):
-            done = subprocess.run([program, *words], cwd=made, capture_output=True, text=True)
+            done = run_zoo(program, *words, cwd=made)
             assert done.returncode == status, (words, done.returncode, done.stderr)
             return done.stdout if status == 0 else done.stderr
 

@@ -11,11 +11,11 @@ transformers and xllamacpp; default that of .venv.
 import json
 import pathlib
 import random
-import subprocess
 import sys
 import tempfile
 
 from references_python import begin
+from zoo_copies import run_zoo
 
 WORDS = "the ship came home at night and who is there she asked où mer 山 fine awful 1, 22.".split()
 TEXTS = ["she asked who is there", "the ship\ncame  home\n\nat 山 ß", "où mer", "<unk> is text"]
@@ -129,7 +129,7 @@ def check_others(program, made, name):
     (made / f"{name}.yaml").write_text(text + "training: {steps: 2, batch_size: 8, threads: 1}\n")
 
     def zoo(*words):
-        return subprocess.run([program, *words], cwd=made, capture_output=True, text=True)
+        return run_zoo(program, *words, cwd=made)
 
     done = zoo("train", f"{name}.yaml", "--out", f"runs/{name}", "--device", "cpu")
     assert done.returncode == 0, (name, done.stderr)
@@ -166,7 +166,7 @@ class Kind:
         self.zoo("export", self.run, self.hub)
 
     def zoo(self, *words):
-        done = subprocess.run([self.program, *words], cwd=self.made, capture_output=True, text=True)
+        done = run_zoo(self.program, *words, cwd=self.made)
         assert done.returncode == 0, (self.name, words, done.stderr)
         return done.stdout
 

@@ -8,11 +8,11 @@ ZOO_PYTHON: a Python with transformers; default that of .venv.
 
 import json
 import pathlib
-import subprocess
 import sys
 import tempfile
 
 from references_python import begin
+from zoo_copies import run_zoo
 
 TEXT = "Où est la mer ?\nthe ship came home at night\n“Who is there?” she asked; 山高水長\t1, 22, 345\n"
 TEXTS = [TEXT, "the mer", "unseen: Ω ß ▁", "  two  blanks ", "<eos> is text", "<unk>, <pad><0x41> and\n\n <mas", "\nline\n", "",
@@ -48,7 +48,7 @@ def main():
         (made / "train.txt").write_text(TEXT * 20)
 
         def zoo(*words, text=None):
-            done = subprocess.run([program, *words], cwd=made, input=text, capture_output=True, text=True)
+            done = run_zoo(program, *words, cwd=made, input=text)
             assert done.returncode == 0, (words, done.stderr)
             return done.stdout
 

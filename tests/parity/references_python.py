@@ -9,6 +9,8 @@ PYTHON = os.environ.get("ZOO_PYTHON", str(ROOT / ".venv/bin/python3"))
 SKIPPED = 77
 BEGUN = "ZOO_REFERENCES_BEGUN"
 
+sys.path.insert(0, str(ROOT / "tests/support"))
+
 
 def begin():
     """Starts the script again in $ZOO_PYTHON, by default that of .venv. Without one the script ends: skipped, or failed if

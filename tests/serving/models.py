@@ -4,9 +4,12 @@ import json
 import math
 import os
 import struct
-import subprocess
+import sys
 import zlib
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+import zoo_copies  # noqa: E402
 
 GERMAN = {"rot": "red", "blau": "blue", "alt": "old", "neu": "new", "und": "and", "ein": "a", "Hund": "dog", "Haus": "house"}
 TEMPLATE = (
@@ -187,8 +190,8 @@ def write_data(folder):
 
 
 def run_zoo(zoo, folder, *arguments):
-    env = {**os.environ, "OMP_NUM_THREADS": "1", "ZOO_DATA": str(folder), "ZOO_CACHE": str(folder / "cache")}
-    done = subprocess.run([zoo, *map(str, arguments)], cwd=folder, env=env, capture_output=True, text=True, check=False)
+    env = {**os.environ, "ZOO_DATA": str(folder), "ZOO_CACHE": str(folder / "cache")}
+    done = zoo_copies.run_zoo(zoo, *arguments, cwd=folder, env=env)
     if done.returncode:
         raise RuntimeError(f"zoo {arguments[0]} ended with {done.returncode}: {done.stderr.strip()}")
 

@@ -1,0 +1,29 @@
+#pragma once
+// A copy of this process that is the program. LibTorch takes half a second to load, and a copy has it
+// already.
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "apps/command_line.h"
+
+namespace zoo::testing {
+
+/// In a child process with one thread: is `zoo WORDS`. Does not return. It destroys no objects of its parent.
+[[noreturn]] inline void be_program(std::vector<std::string> words) {
+  words.insert(words.begin(), "zoo");
+  std::vector<char*> arguments;
+  for (auto& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  const int code = command_line(static_cast<int>(words.size()), arguments.data());
+  std::cout.flush();
+  std::cerr.flush();
+  std::fflush(nullptr);
+  ::_exit(code);
+}
+
+}  // namespace zoo::testing
