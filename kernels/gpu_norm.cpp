@@ -62,6 +62,8 @@ struct GpuNorm : torch::autograd::Function<GpuNorm> {
     keep_program(*context, *call.program);
     context->saved_data["has_bias"] = bias.has_value();
     context->saved_data["y_type"] = static_cast<int64_t>(y_type);
+    context->saved_data["out_type"] = static_cast<int64_t>(call.out);
+    context->set_materialize_grads(false);
     return any_y ? Tensors{normed, sum} : Tensors{normed};
   }
 
@@ -70,8 +72,11 @@ struct GpuNorm : torch::autograd::Function<GpuNorm> {
     const auto saved = context->get_saved_variables();
     const auto &x = saved[0], &gain = saved[1], &means = saved[2], &scales = saved[3];
     const bool is_sum = gradients.size() == 2;
-    const auto gradient = gradients[0].contiguous(),
-               sum_gradient = is_sum ? gradients[1].contiguous() : torch::Tensor();
+    // Of the outputs that nobody has read there are no gradients.
+    const auto out_type = static_cast<torch::ScalarType>(context->saved_data["out_type"].toInt());
+    const auto gradient = gradients[0].defined() ? gradients[0].contiguous()
+                                                 : torch::zeros(x.sizes(), x.options().dtype(out_type));
+    const auto sum_gradient = is_sum && gradients[1].defined() ? gradients[1].contiguous() : torch::Tensor();
     const auto y_type = static_cast<torch::ScalarType>(context->saved_data["y_type"].toInt());
     const bool are_same = y_type == x.scalar_type();  // the gradients of x and y
     const auto x_gradient = torch::empty_like(x),
@@ -86,11 +91,10 @@ struct GpuNorm : torch::autograd::Function<GpuNorm> {
          *means_data = data_of(means), *scales_data = data_of(scales), *to_x = data_of(x_gradient),
          *to_y = data_of(y_gradient), *to_gain = data_of(gain_sums), *to_bias = data_of(bias_sums);
     const auto centre = means.defined() ? NormCentre::mean : NormCentre::zero;
-    kept_program(*context).launch(
-        function_for(centre, x.scalar_type(), y_type, gradient.scalar_type()) + "_backward",
-        {.blocks = n_blocks, .threads = kBlockThreads},
-        {&out, &of_sum, &in, &gains, &means_data, &scales_data, &to_x, &to_y, &to_gain, &to_bias, &n_rows,
-         &width});
+    kept_program(*context).launch(function_for(centre, x.scalar_type(), y_type, out_type) + "_backward",
+                                  {.blocks = n_blocks, .threads = kBlockThreads},
+                                  {&out, &of_sum, &in, &gains, &means_data, &scales_data, &to_x, &to_y,
+                                   &to_gain, &to_bias, &n_rows, &width});
     const auto totals = sums.sum(1);
     return {x_gradient, is_sum && are_same ? x_gradient : y_gradient, totals[0],
             bias_sums.defined() ? totals[1] : torch::Tensor(), torch::Tensor()};
@@ -151,20 +155,24 @@ bool agrees_on(const NormCase& of, const KernelProgram& program, c10::Device dev
   return true;
 }
 
-/// Both norms of each triple of types, at widths below and above a block's.
-bool norm_agrees(const KernelProgram& program, c10::Device device) {
-  for (const auto out : {torch::kBFloat16, torch::kHalf}) {
-    for (const auto in : {torch::kFloat, out}) {
-      for (const auto centre : {NormCentre::mean, NormCentre::zero}) {
-        for (const int64_t width : {5, 1000}) {
-          for (const auto y : {std::optional<torch::ScalarType>(), std::optional(out), std::optional(in)}) {
-            if (!agrees_on({centre, in, y, out, width}, program, device)) return false;
-          }
-        }
-      }
-    }
-  }
+/// Both norms of types, at widths below and above a block's.
+bool types_agree(torch::ScalarType in, std::optional<torch::ScalarType> y, torch::ScalarType out,
+                 const KernelProgram& program, c10::Device device) {
+  for (const auto centre : {NormCentre::mean, NormCentre::zero})
+    for (const int64_t width : {5, 1000})
+      if (!agrees_on({centre, in, y, out, width}, program, device)) return false;
   return true;
+}
+
+bool norm_agrees(const KernelProgram& program, c10::Device device) {
+  for (const auto rounded : {torch::kBFloat16, torch::kHalf}) {
+    for (const auto in : {torch::kFloat, rounded}) {
+      for (const auto y : {std::optional<torch::ScalarType>(), std::optional(rounded), std::optional(in)})
+        if (!types_agree(in, y, rounded, program, device)) return false;
+    }
+    if (!types_agree(torch::kFloat, rounded, torch::kFloat, program, device)) return false;
+  }
+  return types_agree(torch::kFloat, torch::kFloat, torch::kFloat, program, device);
 }
 
 /// Nothing where the kernel does not serve.
@@ -190,9 +198,9 @@ torch::Tensor norm_by(const NormCall& call, const torch::Tensor& x, const torch:
   return norm_outputs(call, x, std::nullopt, gain, bias)[0];
 }
 
-NormedSum normed_sum_by(const NormCall& call, const torch::Tensor& x, const torch::Tensor& y,
-                        const torch::Tensor& gain, const torch::Tensor& bias) {
-  const auto outputs = norm_outputs(call, x, y, gain, bias);
+NormedSum normed_sum_by(const NormCall& call, const PendingSum& pending, const torch::Tensor& gain,
+                        const torch::Tensor& bias) {
+  const auto outputs = norm_outputs(call, pending.x, pending.y, gain, bias);
   return {.sum = outputs[1], .normed = outputs[0]};
 }
 
@@ -202,13 +210,16 @@ std::optional<torch::Tensor> gpu_norm(const torch::Tensor& x, const torch::Tenso
   return call ? std::optional(norm_by(*call, x, gain, bias)) : std::nullopt;
 }
 
-std::optional<NormedSum> gpu_normed_sum(const torch::Tensor& x, const torch::Tensor& y,
-                                        const torch::Tensor& gain, const torch::Tensor& bias, double eps,
-                                        NormCentre centre) {
-  const auto call = call_for(x, gain, bias, eps, centre);
-  const bool suits = call && y.device() == x.device() && y.sizes() == x.sizes() &&
+std::optional<NormedSum> gpu_normed_sum(const PendingSum& pending, const torch::Tensor& gain,
+                                        const torch::Tensor& bias, double eps, NormCentre centre,
+                                        NormReader reader) {
+  const auto& [x, y, p] = pending;
+  auto call = call_for(x, gain, bias, eps, centre);
+  const bool suits = call && p == 0 && y.device() == x.device() && y.sizes() == x.sizes() &&
                      (y.scalar_type() == x.scalar_type() || y.scalar_type() == call->out);
-  return suits ? std::optional(normed_sum_by(*call, x, y, gain, bias)) : std::nullopt;
+  if (!suits) return std::nullopt;
+  if (reader == NormReader::any) call->out = x.scalar_type();
+  return normed_sum_by(*call, pending, gain, bias);
 }
 
 }  // namespace zoo

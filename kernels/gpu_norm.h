@@ -20,12 +20,13 @@ enum class NormCentre { mean, zero };
 /// other devices than CUDA's, or if it does not agree with LibTorch's there (checked_program.h).
 std::optional<torch::Tensor> gpu_norm(const torch::Tensor& x, const torch::Tensor& gain,
                                       const torch::Tensor& bias, double eps, NormCentre centre);
-/// x + y, in the type of x, and the same of this sum. y (…, D) like x, float or of 16 bits. Forward one pass,
-/// and backward another one, where the gradients of the sum and of the norm become those of x and y. Nothing
-/// also where x + y has another type than x.
-std::optional<NormedSum> gpu_normed_sum(const torch::Tensor& x, const torch::Tensor& y,
-                                        const torch::Tensor& gain, const torch::Tensor& bias, double eps,
-                                        NormCentre centre);
+/// A sum, in the type of x, and its norm: in autocast's 16-bit type for products, and otherwise in the type
+/// of x. y (…, D) like x, float or of 16 bits. Forward one pass, and backward another one, where the
+/// gradients of the sum and of the norm become those of x and y. Nothing also where the sum has another type
+/// than x, and with dropout.
+std::optional<NormedSum> gpu_normed_sum(const PendingSum& pending, const torch::Tensor& gain,
+                                        const torch::Tensor& bias, double eps, NormCentre centre,
+                                        NormReader reader);
 
 struct NormCall {
   const KernelProgram* program;  // outlives the result's graph
@@ -36,7 +37,7 @@ struct NormCall {
 /// The same by a program.
 torch::Tensor norm_by(const NormCall& call, const torch::Tensor& x, const torch::Tensor& gain,
                       const torch::Tensor& bias);
-NormedSum normed_sum_by(const NormCall& call, const torch::Tensor& x, const torch::Tensor& y,
-                        const torch::Tensor& gain, const torch::Tensor& bias);
+NormedSum normed_sum_by(const NormCall& call, const PendingSum& pending, const torch::Tensor& gain,
+                        const torch::Tensor& bias);
 
 }  // namespace zoo

@@ -1,12 +1,23 @@
 #pragma once
+// A sum, and what a norm makes of it: a GPU may compute both in one pass.
 
 #include <torch/types.h>
 
 namespace zoo {
 
-/// A sum and what a norm makes of it, which may be computed in one pass.
+/// x + dropout(y, p), which nobody has computed yet. x and y have one shape.
+struct PendingSum {
+  torch::Tensor x, y;
+  double p = 0;
+};
+
+/// A sum and its norm.
 struct NormedSum {
   torch::Tensor sum, normed;
 };
+
+/// Who reads a norm. A reader that only multiplies it by matrices may have it in their type under mixed
+/// precision.
+enum class NormReader { any, products };
 
 }  // namespace zoo

@@ -184,16 +184,18 @@ torch::Tensor many_rows(const Parts& parts, const torch::Tensor& x, const Decodi
 
 }  // namespace
 
-std::optional<torch::Tensor> decoded_layer(TransformerLayerImpl& layer, const torch::Tensor& x,
+std::optional<torch::Tensor> decoded_layer(TransformerLayerImpl& layer, ResidualSum& stream,
                                            const LayerContext& context) {
-  if (!is_plain_call(layer, x, context)) return std::nullopt;
+  const auto& like = stream.like();
+  if (!is_plain_call(layer, like, context)) return std::nullopt;
   auto* const state = dynamic_cast<KeyValueState*>(context.self.state);
   auto* const storage = state ? state->slots() : nullptr;
-  const auto parts = parts_of(layer, x);
+  const auto parts = parts_of(layer, like);
   if (!storage || !parts) return std::nullopt;
   const auto type = parts->type;
   const auto plan = attention_plan(*parts, context.self, *storage);
   if (plan.keys.scalar_type() != type || !has_gpu_decoding_attention(plan)) return std::nullopt;
+  const auto x = stream.value();
   return x.size(0) <= kMostProductRows ? few_rows(*parts, x, plan) : many_rows(*parts, x, plan);
 }
 

@@ -12,12 +12,12 @@
 
 namespace zoo {
 
-/// layer.forward(x, context) for x (B, 1, D), and the tokens enter the state. Nothing, and nothing has
-/// happened, where the kernels do not serve (kernels/gpu_product.h, gpu_decoding_attention.h): for
-/// other layers than a decoder's with norms before attention and network and keys and values of all tokens,
-/// in training, and where somebody observes. With more than kMostProductRows rows the products are
-/// LibTorch's, and attention is one kernel all the same.
-std::optional<torch::Tensor> decoded_layer(TransformerLayerImpl& layer, const torch::Tensor& x,
+/// layer.forward(stream.value(), context) for (B, 1, D), and the tokens enter the state. Nothing, and nothing
+/// has happened, where the kernels do not serve (kernels/gpu_product.h, gpu_decoding_attention.h): for other
+/// layers than a decoder's with norms before attention and network and keys and values of all tokens, in
+/// training, and where somebody observes. With more than kMostProductRows rows the products are LibTorch's,
+/// and attention is one kernel all the same.
+std::optional<torch::Tensor> decoded_layer(TransformerLayerImpl& layer, ResidualSum& stream,
                                            const LayerContext& context);
 
 }  // namespace zoo

@@ -37,50 +37,50 @@ ResidualImpl::ResidualImpl(const ResidualOptions& options_) : options(options_) 
   }
 }
 
-/// The vectors that sub-layers read and add to: x, or x + y. This sum waits until it is read, because a norm
-/// can compute it in its own pass.
-class ResidualImpl::Stream {
- public:
-  explicit Stream(torch::Tensor x, torch::Tensor y = {}) : x_(std::move(x)), y_(std::move(y)) {}
-
-  torch::Tensor value() {
-    if (y_.defined()) x_ = x_ + std::exchange(y_, {});
-    return x_;
+torch::Tensor ResidualSum::value() {
+  if (pending_.y.defined()) {
+    const auto y = std::exchange(pending_.y, {});
+    pending_.x = add_dropout(pending_.x, y, pending_.p);
   }
-  /// norm(value()), for products; without a norm value() itself.
-  torch::Tensor normed_by(Norm& norm) {
-    if (!norm) return value();
-    if (!y_.defined()) return norm->for_products(x_);
-    auto [sum, normed] = norm->sum_for_products(x_, std::exchange(y_, {}));
-    x_ = std::move(sum);
-    return normed;
-  }
+  return pending_.x;
+}
 
- private:
-  torch::Tensor x_, y_;
-};
+torch::Tensor ResidualSum::normed_by(Norm& norm, NormReader reader) {
+  if (!norm) return value();
+  if (!pending_.y.defined())
+    return reader == NormReader::products ? norm->for_products(pending_.x) : norm(pending_.x);
+  auto [sum, normed] = norm->of_sum(std::exchange(pending_, {}), reader);
+  pending_.x = std::move(sum);
+  return normed;
+}
 
-ResidualImpl::Stream ResidualImpl::sum(Stream& x, const Place& place, torch::Tensor y) {
+torch::ScalarType ResidualSum::type() const {
+  const auto type = pending_.x.scalar_type();
+  return pending_.y.defined() ? torch::promote_types(type, pending_.y.scalar_type()) : type;
+}
+
+ResidualSum ResidualImpl::sum(ResidualSum& x, const Place& place, torch::Tensor y) {
   if (options.scale() != 1) y = y * options.scale();
   if (!scales.empty()) y = y * scales[place.index].to(y.scalar_type());
   if (is_training() && options.stochastic_depth() > 0)
     y = y * dropout(torch::ones({y.size(0), 1, 1}, y.options()), options.stochastic_depth());
   if (place.observed) y = (*place.observed)(y);
-  const double p = is_training() ? options.dropout() : 0.0;
-  return p == 0 ? Stream(x.value(), y) : Stream(add_dropout(x.value(), y, p));
+  return ResidualSum(PendingSum{.x = x.value(), .y = std::move(y), .p = dropout_now()});
 }
 
-ResidualImpl::Stream ResidualImpl::connected(Stream& x, const Place& place, const SubLayer& sub_layer) {
+double ResidualImpl::dropout_now() const { return is_training() ? options.dropout() : 0.0; }
+
+ResidualSum ResidualImpl::connected(ResidualSum& x, const Place& place, const SubLayer& sub_layer) {
   const auto index = place.index;
   switch (options.placement()) {
     case NormPlacement::pre:
-      return sum(x, place, sub_layer(x.normed_by(norms_in[index])));
+      return sum(x, place, sub_layer(x.normed_by(norms_in[index], NormReader::products)));
     case NormPlacement::post:
-      return Stream(norms_in[index](sum(x, place, sub_layer(x.value())).value()));
+      return ResidualSum(norms_in[index](sum(x, place, sub_layer(x.value())).value()));
     case NormPlacement::residual_post:
       return sum(x, place, norms_out[index](sub_layer(x.value())));
     case NormPlacement::sandwich:
-      return sum(x, place, norms_out[index](sub_layer(x.normed_by(norms_in[index]))));
+      return sum(x, place, norms_out[index](sub_layer(x.normed_by(norms_in[index], NormReader::products))));
     case NormPlacement::parallel:
     case NormPlacement::parallel_norms:
       break;
@@ -91,6 +91,11 @@ ResidualImpl::Stream ResidualImpl::connected(Stream& x, const Place& place, cons
 
 torch::Tensor ResidualImpl::forward(const torch::Tensor& x, const std::vector<SubLayer>& sub_layers,
                                     std::span<const ObservedPlace> observed) {
+  return advance(ResidualSum(x), sub_layers, observed).value();
+}
+
+ResidualSum ResidualImpl::advance(ResidualSum x, const std::vector<SubLayer>& sub_layers,
+                                  std::span<const ObservedPlace> observed) {
   TORCH_CHECK(sub_layers.size() == options.sub_layers().size(), "expected ", options.sub_layers().size(),
               " sub-layers, not ", sub_layers.size());
   TORCH_CHECK(observed.empty() || observed.size() == sub_layers.size(), "expected ", sub_layers.size(),
@@ -98,17 +103,18 @@ torch::Tensor ResidualImpl::forward(const torch::Tensor& x, const std::vector<Su
   const auto place = [&](size_t i) {
     return Place{.index = i, .observed = observed.empty() ? nullptr : &observed[i]};
   };
-  Stream stream(x);
-  if (options.placement() == NormPlacement::parallel) {
-    const auto h = norms_in.front()->for_products(x);
-    for (size_t i = 0; i < sub_layers.size(); ++i) stream = sum(stream, place(i), sub_layers[i](h));
-  } else if (options.placement() == NormPlacement::parallel_norms) {
-    for (size_t i = 0; i < sub_layers.size(); ++i)
-      stream = sum(stream, place(i), sub_layers[i](norms_in[i]->for_products(x)));
-  } else {
-    for (size_t i = 0; i < sub_layers.size(); ++i) stream = connected(stream, place(i), sub_layers[i]);
+  const auto placement = options.placement();
+  if (placement != NormPlacement::parallel && placement != NormPlacement::parallel_norms) {
+    for (size_t i = 0; i < sub_layers.size(); ++i) x = connected(x, place(i), sub_layers[i]);
+    return x;
   }
-  return stream.value();
+  const auto first = x.normed_by(norms_in.front(), NormReader::products), before = x.value();
+  for (size_t i = 0; i < sub_layers.size(); ++i) {
+    if (dropout_now() > 0) x.value();  // the sum draws its random numbers before the next sub-layer does
+    const bool reads_first = i == 0 || placement == NormPlacement::parallel;
+    x = sum(x, place(i), sub_layers[i](reads_first ? first : norms_in[i]->for_products(before)));
+  }
+  return x;
 }
 
 void ResidualImpl::pretty_print(std::ostream& stream) const {

@@ -54,6 +54,25 @@ struct ResidualOptions {
   TORCH_ARG(bool, first_norm) = true;
 };
 
+/// The vectors that sub-layers read and add to: x, or a sum, which waits until it is read, because a norm can
+/// compute it in its own pass.
+class ResidualSum {
+ public:
+  explicit ResidualSum(torch::Tensor x) : pending_{.x = std::move(x), .y = {}, .p = 0} {}
+  explicit ResidualSum(PendingSum sum) : pending_(std::move(sum)) {}
+
+  torch::Tensor value();
+  /// norm(value()) for a reader; without a norm value() itself.
+  torch::Tensor normed_by(Norm& norm, NormReader reader);
+  /// The type of value().
+  torch::ScalarType type() const;
+  /// A tensor that has the shape and the device of value().
+  const torch::Tensor& like() const { return pending_.x; }
+
+ private:
+  PendingSum pending_;  // y undefined: x is the value
+};
+
 class ResidualImpl : public Cloneable<ResidualImpl> {
  public:
   using SubLayer = std::function<torch::Tensor(const torch::Tensor&)>;
@@ -63,6 +82,9 @@ class ResidualImpl : public Cloneable<ResidualImpl> {
   /// `observed`: for each sub-layer, who sees what it adds to x; empty: nobody.
   torch::Tensor forward(const torch::Tensor& x, const std::vector<SubLayer>& sub_layers,
                         std::span<const ObservedPlace> observed = {});
+  /// The same, where the last sum waits for its reader.
+  ResidualSum advance(ResidualSum x, const std::vector<SubLayer>& sub_layers,
+                      std::span<const ObservedPlace> observed = {});
   void pretty_print(std::ostream& stream) const override;
 
   ResidualOptions options;
@@ -76,10 +98,11 @@ class ResidualImpl : public Cloneable<ResidualImpl> {
     size_t index;
     const ObservedPlace* observed;
   };
-  class Stream;
-  Stream connected(Stream& x, const Place& place, const SubLayer& sub_layer);
+  ResidualSum connected(ResidualSum& x, const Place& place, const SubLayer& sub_layer);
   /// x + y, where y is the output of the sub-layer: with its factors, dropout and stochastic depth.
-  Stream sum(Stream& x, const Place& place, torch::Tensor y);
+  ResidualSum sum(ResidualSum& x, const Place& place, torch::Tensor y);
+  /// The probability of this call.
+  double dropout_now() const;
 };
 
 class Residual : public torch::nn::ModuleHolder<ResidualImpl> {

@@ -1,5 +1,7 @@
 #include "layers/transformer_layer.h"
 
+#include <utility>
+
 #include <torch/types.h>
 
 #include "layers/decoding_layer.h"
@@ -31,14 +33,19 @@ TransformerLayerImpl::TransformerLayerImpl(const TransformerLayerOptions& option
 }
 
 torch::Tensor TransformerLayerImpl::forward(const torch::Tensor& x, const LayerContext& context) {
-  if (const auto y = decoded_layer(*this, x, context)) return *y;
+  return advance(ResidualSum(x), context).value();
+}
+
+ResidualSum TransformerLayerImpl::advance(ResidualSum x, const LayerContext& context) {
+  if (auto y = decoded_layer(*this, x, context)) return ResidualSum(std::move(*y));
   const auto attend = [&](const torch::Tensor& h) { return self_attention->forward(h, context.self); };
   const auto cross_attend = [&](const torch::Tensor& h) { return cross_attention(h, context.cross); };
   const auto transform = [&](const torch::Tensor& h) {
     return experts ? experts(h, context.self.mask.ends()) : feed_forward(h);
   };
-  if (cross_attention) return residual(x, {attend, cross_attend, transform}, context.sub_layers);
-  return residual(x, {attend, transform}, context.sub_layers);
+  if (cross_attention)
+    return residual->advance(std::move(x), {attend, cross_attend, transform}, context.sub_layers);
+  return residual->advance(std::move(x), {attend, transform}, context.sub_layers);
 }
 
 void TransformerLayerImpl::pretty_print(std::ostream& stream) const {

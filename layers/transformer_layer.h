@@ -62,6 +62,8 @@ class TransformerLayerImpl : public Cloneable<TransformerLayerImpl> {
   explicit TransformerLayerImpl(const TransformerLayerOptions& options);
   /// x: (B, T, D) → (B, T, D)
   torch::Tensor forward(const torch::Tensor& x, const LayerContext& context = {});
+  /// The same, where the layer's last sum waits for its reader.
+  ResidualSum advance(ResidualSum x, const LayerContext& context);
   void pretty_print(std::ostream& stream) const override;
 
   TransformerLayerOptions options;

@@ -251,20 +251,21 @@ torch::Tensor StackImpl::observed(ActivationKind kind, int64_t layer, const torc
   return observer_->on({.kind = kind, .layer = layer, .side = side_}, x);
 }
 
-torch::Tensor StackImpl::normalised(const torch::Tensor& x) { return final_norm ? final_norm(x) : x; }
+torch::Tensor StackImpl::normalised(ResidualSum& x) { return x.normed_by(final_norm, NormReader::any); }
 
-torch::Tensor StackImpl::residual_stream(const torch::Tensor& x) const {
+ResidualSum StackImpl::before_layer(int64_t layer, ResidualSum x) const {
   const bool rounds = residual_ == ResidualStream::bf16 && is_training() &&
-                      autocast_type(x.device().type()) == torch::kBFloat16;
-  return rounds ? x.to(torch::kBFloat16) : x;
+                      autocast_type(x.like().device().type()) == torch::kBFloat16;
+  if (rounds && x.type() != torch::kBFloat16) x = ResidualSum(x.value().to(torch::kBFloat16));
+  return observer_ ? ResidualSum(observed(ActivationKind::residual, layer, x.value())) : x;
 }
 
 torch::Tensor StackImpl::forward(const StackInput& input) {
-  auto x = observed(ActivationKind::residual, 0, residual_stream(input.x));
+  auto x = before_layer(0, ResidualSum(input.x));
   const auto memory =
       input.memory.defined() ? observed(ActivationKind::memory, 0, input.memory) : input.memory;
-  const auto device = x.device();
-  const PositionRange range = input.state ? input.range : PositionRange(0, x.size(1));
+  const auto device = input.x.device();
+  const PositionRange range = input.state ? input.range : PositionRange(0, x.like().size(1));
   const auto table = rotary ? rotary(range, device) : RotaryTable{};
   const auto local_table = local_rotary ? local_rotary(range, device) : RotaryTable{};
   const Mask mask = range.differs_by_row() ? input.mask.from(range.offsets()) : input.mask;
@@ -306,10 +307,11 @@ torch::Tensor StackImpl::forward(const StackInput& input) {
       places = ObservedLayer(*observer_, side_, static_cast<int64_t>(i), role_);
       places.enter(context);
     }
-    if (input.layer_inputs) input.layer_inputs->push_back(x);
-    x = recompute ? recomputed_layer(layers[i], x, context, *shared_) : layers[i](x, context);
+    if (input.layer_inputs) input.layer_inputs->push_back(x.value());
+    x = recompute ? ResidualSum(recomputed_layer(layers[i], x.value(), context, *shared_))
+                  : layers[i]->advance(std::move(x), context);
     // Some sub-layers compute in fp32, and so would the sums from there on.
-    x = observed(ActivationKind::residual, static_cast<int64_t>(i) + 1, residual_stream(x));
+    x = before_layer(number + 1, std::move(x));
     if (input.layer_outputs) input.layer_outputs->push_back(normalised(x));
   }
   return input.layer_outputs ? input.layer_outputs->back() : normalised(x);

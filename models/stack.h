@@ -80,9 +80,10 @@ class StackImpl : public Cloneable<StackImpl> {
   void take_settings(const torch::nn::Module& from) override;
 
  private:
-  torch::Tensor normalised(const torch::Tensor& x);
-  /// x in the format of the residual stream.
-  torch::Tensor residual_stream(const torch::Tensor& x) const;
+  torch::Tensor normalised(ResidualSum& x);
+  /// What layer `layer`, or what follows the last one, reads: x in the format of the residual stream, or what
+  /// the observer puts in its place.
+  ResidualSum before_layer(int64_t layer, ResidualSum x) const;
 
   bool is_local(int64_t layer) const;
   /// x, or what the observer puts in its place.

@@ -6,6 +6,7 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include "kernels/dropout.h"
 #include "kernels/gpu_norm.h"
 #include "kernels/rms_norm.h"
 #include "layers/weights/construction.h"
@@ -44,10 +45,10 @@ class LayerNorm final : public NormFormula {
     auto y = gpu_norm(x, weights.gain, weights.bias, eps, NormCentre::mean);
     return y ? *y : (*this)(x, weights, eps);
   }
-  NormedSum sum_for_products(const torch::Tensor& x, const torch::Tensor& y, const NormWeights& weights,
-                             double eps) const override {
-    const auto both = gpu_normed_sum(x, y, weights.gain, weights.bias, eps, NormCentre::mean);
-    return both ? *both : NormFormula::sum_for_products(x, y, weights, eps);
+  NormedSum of_sum(const PendingSum& pending, const NormWeights& weights, double eps,
+                   NormReader reader) const override {
+    const auto both = gpu_normed_sum(pending, weights.gain, weights.bias, eps, NormCentre::mean, reader);
+    return both ? *both : NormFormula::of_sum(pending, weights, eps, reader);
   }
   torch::Tensor divisor(const torch::Tensor& x, double eps) const override {
     return (x.var(-1, /*unbiased=*/false, /*keepdim=*/true) + eps).sqrt();
@@ -81,10 +82,10 @@ class RmsNorm final : public NormFormula {
     auto y = gpu_norm(x, weights.gain, {}, eps, NormCentre::zero);
     return y ? *y : (*this)(x, weights, eps);
   }
-  NormedSum sum_for_products(const torch::Tensor& x, const torch::Tensor& y, const NormWeights& weights,
-                             double eps) const override {
-    const auto both = gpu_normed_sum(x, y, weights.gain, {}, eps, NormCentre::zero);
-    return both ? *both : NormFormula::sum_for_products(x, y, weights, eps);
+  NormedSum of_sum(const PendingSum& pending, const NormWeights& weights, double eps,
+                   NormReader reader) const override {
+    const auto both = gpu_normed_sum(pending, weights.gain, {}, eps, NormCentre::zero, reader);
+    return both ? *both : NormFormula::of_sum(pending, weights, eps, reader);
   }
   torch::Tensor divisor(const torch::Tensor& x, double eps) const override {
     return (x.square().mean(-1, /*keepdim=*/true) + eps).sqrt();
@@ -118,6 +119,14 @@ class PlainLayerNorm final : public NormFormula {
 };
 
 }  // namespace
+
+NormedSum NormFormula::of_sum(const PendingSum& pending, const NormWeights& weights, double eps,
+                              NormReader reader) const {
+  const auto sum = add_dropout(pending.x, pending.y, pending.p);
+  return {.sum = sum,
+          .normed =
+              reader == NormReader::products ? for_products(sum, weights, eps) : (*this)(sum, weights, eps)};
+}
 
 std::shared_ptr<const NormFormula> norm_formula(NormKind kind) {
   static const auto formulas = std::to_array<std::shared_ptr<const NormFormula>>(
@@ -160,8 +169,8 @@ torch::Tensor NormImpl::for_products(const torch::Tensor& x) {
   return options.formula()->for_products(x, weights(), options.eps());
 }
 
-NormedSum NormImpl::sum_for_products(const torch::Tensor& x, const torch::Tensor& y) {
-  return options.formula()->sum_for_products(x, y, weights(), options.eps());
+NormedSum NormImpl::of_sum(const PendingSum& pending, NormReader reader) {
+  return options.formula()->of_sum(pending, weights(), options.eps(), reader);
 }
 
 void NormImpl::pretty_print(std::ostream& stream) const {

@@ -58,13 +58,10 @@ class NormFormula {
   virtual torch::Tensor for_products(const torch::Tensor& x, const NormWeights& weights, double eps) const {
     return (*this)(x, weights, eps);
   }
-  /// x + y, and for_products() of this sum. y: (…, D). Default: one after the other; a kind may need only one
-  /// pass.
-  virtual NormedSum sum_for_products(const torch::Tensor& x, const torch::Tensor& y,
-                                     const NormWeights& weights, double eps) const {
-    const auto sum = x + y;
-    return {.sum = sum, .normed = for_products(sum, weights, eps)};
-  }
+  /// A sum of tensors (…, D), and its norm for `reader`. Default: one after the other; a kind may need only
+  /// one pass.
+  virtual NormedSum of_sum(const PendingSum& pending, const NormWeights& weights, double eps,
+                           NormReader reader) const;
   /// The number (…, 1) that x, or x - μ, is divided by. With it a logit can be divided among the parts of x
   /// (analysis/causes/contributions.h). Default: undefined, because the formula is no division.
   virtual torch::Tensor divisor(const torch::Tensor& /*x*/, double /*eps*/) const { return {}; }
@@ -96,8 +93,8 @@ class NormImpl : public Cloneable<NormImpl> {
   torch::Tensor forward(const torch::Tensor& x);
   /// The same for a reader that only multiplies the result by matrices, in their type under mixed precision.
   torch::Tensor for_products(const torch::Tensor& x);
-  /// x + y, and for_products() of this sum. y: (…, D).
-  NormedSum sum_for_products(const torch::Tensor& x, const torch::Tensor& y);
+  /// A sum of tensors (…, D), and forward() or for_products() of it.
+  NormedSum of_sum(const PendingSum& pending, NormReader reader);
   void reset_parameters();
   void pretty_print(std::ostream& stream) const override;
 

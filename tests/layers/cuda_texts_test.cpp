@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -153,12 +154,36 @@ TEST(CudaTexts, NormsAreThoseOfTorch) {
   }
 }
 
+TEST(CudaTexts, GradientsOfNormsOfSumsReachWhatWasRead) {
+  const TextsHere texts;
+  const auto x = torch::randn({5, 7}), y = torch::randn({5, 7}), gain = torch::randn({7}),
+             slopes = torch::randn({5, 7});
+  const auto gradients_of = [&](const auto& output) {
+    const std::vector<torch::Tensor> leaves = {x.detach().requires_grad_(), y.detach().requires_grad_()};
+    return torch::autograd::grad({output(leaves[0], leaves[1])}, leaves, {slopes});
+  };
+  const auto both = [&](const auto& a, const auto& b) {
+    return normed_sum_by({&texts, NormCentre::zero, torch::kFloat, 1e-5}, {.x = a, .y = b}, gain, {});
+  };
+  const auto of_norm = gradients_of([&](const auto& a, const auto& b) { return both(a, b).normed; });
+  const auto of_sum = gradients_of([&](const auto& a, const auto& b) { return both(a, b).sum; });
+  const auto wanted =
+      gradients_of([&](const auto& a, const auto& b) { return torch::rms_norm(a + b, {7}, gain, 1e-5); });
+  for (size_t i = 0; i < 2; ++i) {
+    expect_near(of_norm[i], wanted[i], 1e-5);
+    EXPECT_TRUE(torch::equal(of_sum[i], slopes)) << i;
+  }
+}
+
 // Both outputs and the gradients that reach them. The slopes are numbers of every type.
 TEST(CudaTexts, NormsOfSumsAreThoseOfTorch) {
   const TextsHere texts;
-  for (const auto out : {torch::kBFloat16, torch::kHalf}) {
-    for (const auto& [in, added] :
-         {std::pair(torch::kFloat, out), {torch::kFloat, torch::kFloat}, {out, out}}) {
+  for (const auto rounded : {torch::kBFloat16, torch::kHalf}) {
+    for (const auto& [in, added, out] : {std::tuple(torch::kFloat, rounded, rounded),
+                                         {torch::kFloat, torch::kFloat, rounded},
+                                         {torch::kFloat, rounded, torch::kFloat},
+                                         {torch::kFloat, torch::kFloat, torch::kFloat},
+                                         {rounded, rounded, rounded}}) {
       for (const int64_t width : {4, 7, 256, 770}) {
         for (const auto centre : {NormCentre::mean, NormCentre::zero}) {
           SCOPED_TRACE(fmt::format("{} + {}, {}, {}, centred {}", torch::toString(in), torch::toString(added),
@@ -177,8 +202,9 @@ TEST(CudaTexts, NormsOfSumsAreThoseOfTorch) {
           expect_same(
               inputs, slopes,
               [&](const auto& leaves) {
-                const auto [sum, normed] = normed_sum_by({&texts, centre, out, 1e-5}, leaves[0], leaves[1],
-                                                         leaves[2], bias_of(leaves));
+                const auto [sum, normed] =
+                    normed_sum_by({&texts, centre, out, 1e-5}, {.x = leaves[0], .y = leaves[1]}, leaves[2],
+                                  bias_of(leaves));
                 EXPECT_EQ(normed.scalar_type(), out);
                 EXPECT_TRUE(torch::equal(sum, leaves[0] + leaves[1])) << "to the bit";
                 return side_by_side(normed, sum);

@@ -1,12 +1,16 @@
 // Properties of norms, feed-forwards, residual connections, layers and embeddings that hold for all weights.
 
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include "base/named_enum.h"
+#include "kernels/dropout.h"
 #include "layers/feed_forward.h"
 #include "layers/residual.h"
 #include "layers/transformer_layer.h"
@@ -128,15 +132,15 @@ class CountingNorm final : public NormFormula {
   torch::Tensor operator()(const torch::Tensor& x, const NormWeights& weights, double eps) const override {
     return torch::layer_norm(x, weights.gain.sizes(), weights.gain, weights.bias, eps);
   }
-  NormedSum sum_for_products(const torch::Tensor& x, const torch::Tensor& y, const NormWeights& weights,
-                             double eps) const override {
+  NormedSum of_sum(const PendingSum& pending, const NormWeights& weights, double eps,
+                   NormReader reader) const override {
     ++n_sums;
-    return NormFormula::sum_for_products(x, y, weights, eps);
+    return NormFormula::of_sum(pending, weights, eps, reader);
   }
   mutable int n_sums = 0;
 };
 
-// The sum of a sub-layer is left to the norm that reads it, unless dropout is part of it.
+// The sum of a sub-layer is left to the norm that reads it.
 TEST(Residual, NormsComputeTheSumsThatTheyRead) {
   torch::manual_seed(8);
   const auto x = torch::randn({2, 5, kModuleWidth});
@@ -147,12 +151,12 @@ TEST(Residual, NormsComputeTheSumsThatTheyRead) {
     Residual residual(ResidualOptions(NormOptions(kModuleWidth).formula(formula), {"f", "g", "h"})
                           .placement(placement)
                           .dropout(0.5));
+    const bool reads_norms = placement != NormPlacement::residual_post;
     residual(x, {f, g, f});
-    EXPECT_EQ(formula->n_sums, 0);
+    EXPECT_EQ(formula->n_sums, reads_norms ? 2 : 0) << "with dropout";
     residual->eval();
     const auto found = residual(x, {f, g, f});
-    const bool reads_norms = placement != NormPlacement::residual_post;
-    EXPECT_EQ(formula->n_sums, reads_norms ? 2 : 0);
+    EXPECT_EQ(formula->n_sums, reads_norms ? 4 : 0);
     auto wanted = x;
     const std::vector<ResidualImpl::SubLayer> sub_layers = {f, g, f};
     for (size_t i = 0; i < sub_layers.size(); ++i) {
@@ -161,6 +165,40 @@ TEST(Residual, NormsComputeTheSumsThatTheyRead) {
       wanted = wanted + y;
     }
     EXPECT_TRUE(torch::equal(found, wanted));
+  }
+}
+
+// The last sum of one residual connection is left to the first norm of the next one. Random numbers are drawn
+// in the same order as if each sum were computed at once.
+TEST(Residual, TheLastSumIsLeftToTheNextReader) {
+  const auto f = [](const torch::Tensor& h) { return dropout(torch::sin(h), 0.25); };
+  const auto g = [](const torch::Tensor& h) { return dropout(torch::cos(h), 0.25); };
+  std::vector<NormPlacement> placements = kPlacements;
+  placements.push_back(NormPlacement::parallel_norms);
+  for (const auto placement : placements) {
+    SCOPED_TRACE(name_of(placement));
+    torch::manual_seed(8);
+    const auto x = torch::randn({2, 5, kModuleWidth});
+    const auto formula = std::make_shared<CountingNorm>();
+    const auto options = ResidualOptions(NormOptions(kModuleWidth).formula(formula), {"f", "g"})
+                             .placement(placement)
+                             .dropout(0.5);
+    Residual first(options), second(options);
+    Norm last(options.norm());
+    const auto run = [&](const auto& computed) {
+      torch::manual_seed(9);
+      const auto leaf = x.detach().requires_grad_();
+      auto y = computed(second->advance(computed(first->advance(ResidualSum(leaf), {f, g})), {f, g}));
+      const auto normed = y.normed_by(last, NormReader::any);
+      (normed * normed * y.value()).sum().backward();
+      return std::vector{normed, y.value(), leaf.grad()};
+    };
+    const auto wanted = run([](ResidualSum y) { return ResidualSum(y.value()); });
+    const int n_within = std::exchange(formula->n_sums, 0);
+    const auto found = run([](ResidualSum y) { return y; });
+    const bool waits = placement != NormPlacement::post;
+    EXPECT_EQ(formula->n_sums, n_within + (placement == NormPlacement::residual_post ? 1 : waits ? 2 : 0));
+    for (size_t i = 0; i < wanted.size(); ++i) EXPECT_TRUE(torch::equal(found[i], wanted[i])) << i;
   }
 }
 

@@ -104,6 +104,12 @@ TextsHere::TextsHere() {
       text::layer_norm_float_float_bf16_backward);
   add("layer_norm_float_float_half", text::layer_norm_float_float_half_forward,
       text::layer_norm_float_float_half_backward);
+  add("layer_norm_float_bf16_float", text::layer_norm_float_bf16_float_forward,
+      text::layer_norm_float_bf16_float_backward);
+  add("layer_norm_float_half_float", text::layer_norm_float_half_float_forward,
+      text::layer_norm_float_half_float_backward);
+  add("layer_norm_float_float_float", text::layer_norm_float_float_float_forward,
+      text::layer_norm_float_float_float_backward);
   add("layer_norm_bf16_bf16_bf16", text::layer_norm_bf16_bf16_bf16_forward,
       text::layer_norm_bf16_bf16_bf16_backward);
   add("layer_norm_half_half_half", text::layer_norm_half_half_half_forward,
@@ -116,6 +122,12 @@ TextsHere::TextsHere() {
       text::rms_norm_float_float_bf16_backward);
   add("rms_norm_float_float_half", text::rms_norm_float_float_half_forward,
       text::rms_norm_float_float_half_backward);
+  add("rms_norm_float_bf16_float", text::rms_norm_float_bf16_float_forward,
+      text::rms_norm_float_bf16_float_backward);
+  add("rms_norm_float_half_float", text::rms_norm_float_half_float_forward,
+      text::rms_norm_float_half_float_backward);
+  add("rms_norm_float_float_float", text::rms_norm_float_float_float_forward,
+      text::rms_norm_float_float_float_backward);
   add("rms_norm_bf16_bf16_bf16", text::rms_norm_bf16_bf16_bf16_forward,
       text::rms_norm_bf16_bf16_bf16_backward);
   add("rms_norm_half_half_half", text::rms_norm_half_half_half_forward,
