@@ -1,6 +1,5 @@
 #include "kernels/gpu_dropout.h"
 
-#include <limits>
 #include <string>
 
 #include <torch/csrc/autograd/autograd.h>
@@ -22,17 +21,8 @@ namespace {
 using torch::autograd::AutogradContext;
 using Tensors = torch::autograd::variable_list;
 
-constexpr int64_t kTogether = 8;  // elements that a thread takes at once
-
 std::string function_for(torch::ScalarType x, torch::ScalarType y) {
   return "add_dropout_" + name_of_type(x) + "_" + name_of_type(y);
-}
-
-/// Without gaps, from a multiple of 16 bytes on.
-torch::Tensor in_packs(const torch::Tensor& any) {
-  constexpr uintptr_t pack_bytes = 16;
-  const auto x = any.contiguous();
-  return reinterpret_cast<uintptr_t>(x.const_data_ptr()) % pack_bytes == 0 ? x : x.clone();
 }
 
 struct GpuAddDropout : torch::autograd::Function<GpuAddDropout> {
@@ -41,7 +31,7 @@ struct GpuAddDropout : torch::autograd::Function<GpuAddDropout> {
                                const KernelProgram* program) {
     const auto x = in_packs(any_x), y = in_packs(any_y), sum = torch::empty_like(x);
     auto [threshold, scale] = dropout_rule(p);
-    int64_t n = x.numel() / kTogether;
+    int64_t n = x.numel() / kDroppedTogether;
     void *in = data_of(x), *addends = data_of(y), *out = data_of(sum), *seeds = data_of(seed);
     program->launch(function_for(x.scalar_type(), y.scalar_type()) + "_forward", launch_size_for(n),
                     {&in, &addends, &out, &seeds, &threshold, &scale, &n});
@@ -58,7 +48,7 @@ struct GpuAddDropout : torch::autograd::Function<GpuAddDropout> {
     const auto y_type = static_cast<torch::ScalarType>(context->saved_data["y_type"].toInt());
     const auto y_gradient = torch::empty(gradient.sizes(), gradient.options().dtype(y_type));
     auto [threshold, scale] = dropout_rule(context->saved_data["p"].toDouble());
-    int64_t n = gradient.numel() / kTogether;
+    int64_t n = gradient.numel() / kDroppedTogether;
     void *out = data_of(gradient), *to_y = data_of(y_gradient), *seeds = data_of(seed);
     kept_program(*context).launch(function_for(gradient.scalar_type(), y_type) + "_backward",
                                   launch_size_for(n), {&out, &to_y, &seeds, &threshold, &scale, &n});
@@ -93,7 +83,7 @@ bool dropout_agrees(const KernelProgram& program, c10::Device device) {
 
 torch::Tensor dropout_factors(int64_t n, double p, uint64_t seed) {
   constexpr int64_t counters = 16;  // whose words the processor's kernel draws together, word by word
-  constexpr int64_t block = counters * kTogether;
+  constexpr int64_t block = counters * kDroppedTogether;
   const torch::NoGradGuard no_grad;
   const auto blocks = dropout(torch::ones({1, (n + block - 1) / block * block}), p, RowSeed{.seed = seed});
   return blocks.view({-1, 2, 4, counters}).permute({0, 3, 2, 1}).reshape(-1).narrow(0, 0, n);
@@ -106,16 +96,14 @@ torch::Tensor add_dropout_by(const KernelProgram& program, const torch::Tensor& 
 
 std::optional<torch::Tensor> gpu_add_dropout(const torch::Tensor& x, const torch::Tensor& y, double p) {
   const bool suits = has_kernels(x.device()) && y.device() == x.device() && x.sizes() == y.sizes() &&
-                     x.numel() > 0 && x.numel() % kTogether == 0 && has_kernels(x.scalar_type()) &&
+                     x.numel() > 0 && x.numel() % kDroppedTogether == 0 && has_kernels(x.scalar_type()) &&
                      has_kernels(y.scalar_type()) &&
                      (x.scalar_type() == torch::kFloat || x.scalar_type() == y.scalar_type());
   if (!suits) return std::nullopt;
   static CheckedProgram programs("dropout", "dropout", embedded::dropout_cuda, dropout_agrees);
   const auto* const program = programs.on(x.device());
   if (program == nullptr) return std::nullopt;
-  const auto seed =
-      torch::randint(std::numeric_limits<int64_t>::max(), {1}, torch::dtype(torch::kLong).device(x.device()));
-  return add_dropout_by(*program, x, y, p, seed);
+  return add_dropout_by(*program, x, y, p, drawn_seed(x.device()));
 }
 
 }  // namespace zoo

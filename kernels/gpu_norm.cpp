@@ -13,9 +13,11 @@
 #include <torch/utils.h>
 
 #include "base/autocast.h"
+#include "kernels/dropout.h"
 #include "kernels/first_derivative.h"
 #include "kernels/gpu/checked_program.h"
 #include "kernels/gpu/kernel_calls.h"
+#include "kernels/gpu_dropout.h"
 
 namespace zoo::embedded {
 extern const char norm_cuda[];
@@ -36,13 +38,25 @@ std::string function_for(NormCentre centre, torch::ScalarType in, torch::ScalarT
          name_of_type(addend) + "_" + name_of_type(out);
 }
 
+/// How elements of y are dropped.
+struct AddendDropout {
+  torch::Tensor seed;  // undefined: none is
+  double p = 0;
+
+  /// x as the kernels read it.
+  torch::Tensor readable(const torch::Tensor& x) const {
+    return seed.defined() ? in_packs(x) : x.contiguous();
+  }
+};
+
 /// Of x, or of x + y.
 struct GpuNorm : torch::autograd::Function<GpuNorm> {
   /// The norm, and the sum if there is a y.
   static Tensors forward(AutogradContext* context, const torch::Tensor& any_x,
                          const std::optional<torch::Tensor>& any_y, const torch::Tensor& gain,
-                         const std::optional<torch::Tensor>& bias, const NormCall& call) {
-    const auto x = any_x.contiguous(), y = any_y ? any_y->contiguous() : torch::Tensor(),
+                         const std::optional<torch::Tensor>& bias, const NormCall& call,
+                         const AddendDropout& dropout) {
+    const auto x = dropout.readable(any_x), y = any_y ? dropout.readable(*any_y) : torch::Tensor(),
                sum = any_y ? torch::empty_like(x) : torch::Tensor();
     int width = static_cast<int>(x.size(-1));
     const int64_t n_rows = x.numel() / width;
@@ -52,13 +66,15 @@ struct GpuNorm : torch::autograd::Function<GpuNorm> {
     const auto y_type = any_y ? y.scalar_type() : call.out;
     void *in = data_of(x), *addends = data_of(y), *sums = data_of(sum), *gains = data_of(gain),
          *biases = bias ? data_of(*bias) : nullptr, *out = data_of(normed), *means_data = data_of(means),
-         *scales_data = data_of(scales);
+         *scales_data = data_of(scales), *seed = data_of(dropout.seed);
+    auto [threshold, kept_scale] = dropout_rule(dropout.p);
     auto eps = static_cast<float>(call.eps);
-    call.program->launch(
-        function_for(call.centre, x.scalar_type(), y_type, call.out) + "_forward",
-        {.blocks = n_rows, .threads = kBlockThreads},
-        {&in, &addends, &sums, &gains, &biases, &out, &means_data, &scales_data, &width, &eps});
-    context->save_for_backward({any_y ? sum : x, gain, means, scales});
+    call.program->launch(function_for(call.centre, x.scalar_type(), y_type, call.out) + "_forward",
+                         {.blocks = n_rows, .threads = kBlockThreads},
+                         {&in, &addends, &sums, &seed, &threshold, &kept_scale, &gains, &biases, &out,
+                          &means_data, &scales_data, &width, &eps});
+    context->save_for_backward({any_y ? sum : x, gain, means, scales, dropout.seed});
+    context->saved_data["p"] = dropout.p;
     keep_program(*context, *call.program);
     context->saved_data["has_bias"] = bias.has_value();
     context->saved_data["y_type"] = static_cast<int64_t>(y_type);
@@ -78,7 +94,9 @@ struct GpuNorm : torch::autograd::Function<GpuNorm> {
                                                  : torch::zeros(x.sizes(), x.options().dtype(out_type));
     const auto sum_gradient = is_sum && gradients[1].defined() ? gradients[1].contiguous() : torch::Tensor();
     const auto y_type = static_cast<torch::ScalarType>(context->saved_data["y_type"].toInt());
-    const bool are_same = y_type == x.scalar_type();  // the gradients of x and y
+    const AddendDropout dropout = {.seed = saved[4], .p = context->saved_data["p"].toDouble()};
+    // The gradients of x and y.
+    const bool are_same = y_type == x.scalar_type() && !dropout.seed.defined();
     const auto x_gradient = torch::empty_like(x),
                y_gradient =
                    is_sum && !are_same ? torch::empty(x.sizes(), x.options().dtype(y_type)) : torch::Tensor();
@@ -89,22 +107,25 @@ struct GpuNorm : torch::autograd::Function<GpuNorm> {
                bias_sums = context->saved_data["has_bias"].toBool() ? sums[1] : torch::Tensor();
     void *out = data_of(gradient), *of_sum = data_of(sum_gradient), *in = data_of(x), *gains = data_of(gain),
          *means_data = data_of(means), *scales_data = data_of(scales), *to_x = data_of(x_gradient),
-         *to_y = data_of(y_gradient), *to_gain = data_of(gain_sums), *to_bias = data_of(bias_sums);
+         *to_y = data_of(y_gradient), *to_gain = data_of(gain_sums), *to_bias = data_of(bias_sums),
+         *seed = data_of(dropout.seed);
+    auto [threshold, kept_scale] = dropout_rule(dropout.p);
     const auto centre = means.defined() ? NormCentre::mean : NormCentre::zero;
     kept_program(*context).launch(function_for(centre, x.scalar_type(), y_type, out_type) + "_backward",
                                   {.blocks = n_blocks, .threads = kBlockThreads},
-                                  {&out, &of_sum, &in, &gains, &means_data, &scales_data, &to_x, &to_y,
-                                   &to_gain, &to_bias, &n_rows, &width});
+                                  {&out, &of_sum, &in, &gains, &means_data, &scales_data, &to_x, &to_y, &seed,
+                                   &threshold, &kept_scale, &to_gain, &to_bias, &n_rows, &width});
     const auto totals = sums.sum(1);
-    return {x_gradient, is_sum && are_same ? x_gradient : y_gradient, totals[0],
-            bias_sums.defined() ? totals[1] : torch::Tensor(), torch::Tensor()};
+    return {x_gradient,      is_sum && are_same ? x_gradient : y_gradient,
+            totals[0],       bias_sums.defined() ? totals[1] : torch::Tensor(),
+            torch::Tensor(), torch::Tensor()};
   }
 };
 
 Tensors norm_outputs(const NormCall& call, const torch::Tensor& x, const std::optional<torch::Tensor>& y,
-                     const torch::Tensor& gain, const torch::Tensor& bias) {
+                     const torch::Tensor& gain, const torch::Tensor& bias, const AddendDropout& dropout) {
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
-  return GpuNorm::apply(x, y, gain, bias.defined() ? std::make_optional(bias) : std::nullopt, call);
+  return GpuNorm::apply(x, y, gain, bias.defined() ? std::make_optional(bias) : std::nullopt, call, dropout);
 }
 
 /// The types and the width for which a norm is compared.
@@ -114,11 +135,17 @@ struct NormCase {
   std::optional<torch::ScalarType> y;  // nothing: the norm of x alone
   torch::ScalarType out;
   int64_t width;
+  double p = 0;  // of dropout of y
 };
+
+constexpr int64_t kComparedRows = 3, kComparedSeed = 0x1234567887654321;
 
 Tensors outputs_by_torch(const NormCase& of, const torch::Tensor& x, const torch::Tensor& y,
                          const torch::Tensor& gain, const torch::Tensor& bias) {
-  const auto sum = of.y ? x + y : x;
+  const auto dropped = [&] {
+    return y * dropout_factors(y.numel(), of.p, kComparedSeed).to(y.device()).view(y.sizes()).to(of.in);
+  };
+  const auto sum = !of.y ? x : of.p == 0 ? x + y : (x + dropped()).to(of.in);
   const auto whole = sum.to(torch::kFloat);
   const auto normed = of.centre == NormCentre::mean ? torch::layer_norm(whole, {of.width}, gain, bias, 1e-5)
                                                     : torch::rms_norm(whole, {of.width}, gain, 1e-5);
@@ -128,7 +155,7 @@ Tensors outputs_by_torch(const NormCase& of, const torch::Tensor& x, const torch
 /// Whether outputs and gradients are those of LibTorch's operations.
 bool agrees_on(const NormCase& of, const KernelProgram& program, c10::Device device) {
   const auto numbers = [&](double step, torch::ScalarType type) {
-    return wave({3, of.width}, step, device).to(type);
+    return wave({kComparedRows, of.width}, step, device).to(type);
   };
   const auto run = [&](const auto& outputs_of) {
     Tensors leaves = {numbers(0.37, of.in) + 0.5, wave({of.width}, 0.53, device)};
@@ -143,9 +170,11 @@ bool agrees_on(const NormCase& of, const KernelProgram& program, c10::Device dev
     for (const auto& output : outputs) results.push_back(output.detach());
     return results;
   };
+  AddendDropout dropout = {.seed = {}, .p = of.p};
+  if (of.p > 0) dropout.seed = torch::full({1}, kComparedSeed, torch::dtype(torch::kLong).device(device));
   const auto found = run([&](const auto& x, const auto& y, const auto& gain, const auto& bias) {
     return norm_outputs({&program, of.centre, of.out, 1e-5}, x, of.y ? std::make_optional(y) : std::nullopt,
-                        gain, bias);
+                        gain, bias, dropout);
   });
   const auto wanted = run([&](const auto& x, const auto& y, const auto& gain, const auto& bias) {
     return outputs_by_torch(of, x, y, gain, bias);
@@ -155,12 +184,14 @@ bool agrees_on(const NormCase& of, const KernelProgram& program, c10::Device dev
   return true;
 }
 
-/// Both norms of types, at widths below and above a block's.
+/// Both norms of types, at widths below and above a block's, and of a sum with dropout.
 bool types_agree(torch::ScalarType in, std::optional<torch::ScalarType> y, torch::ScalarType out,
                  const KernelProgram& program, c10::Device device) {
-  for (const auto centre : {NormCentre::mean, NormCentre::zero})
+  for (const auto centre : {NormCentre::mean, NormCentre::zero}) {
     for (const int64_t width : {5, 1000})
       if (!agrees_on({centre, in, y, out, width}, program, device)) return false;
+    if (y && !agrees_on({centre, in, y, out, 1000, 0.3}, program, device)) return false;
+  }
   return true;
 }
 
@@ -195,12 +226,12 @@ std::optional<NormCall> call_for(const torch::Tensor& x, const torch::Tensor& ga
 
 torch::Tensor norm_by(const NormCall& call, const torch::Tensor& x, const torch::Tensor& gain,
                       const torch::Tensor& bias) {
-  return norm_outputs(call, x, std::nullopt, gain, bias)[0];
+  return norm_outputs(call, x, std::nullopt, gain, bias, {})[0];
 }
 
 NormedSum normed_sum_by(const NormCall& call, const PendingSum& pending, const torch::Tensor& gain,
-                        const torch::Tensor& bias) {
-  const auto outputs = norm_outputs(call, pending.x, pending.y, gain, bias);
+                        const torch::Tensor& bias, const torch::Tensor& seed) {
+  const auto outputs = norm_outputs(call, pending.x, pending.y, gain, bias, {.seed = seed, .p = pending.p});
   return {.sum = outputs[1], .normed = outputs[0]};
 }
 
@@ -215,11 +246,12 @@ std::optional<NormedSum> gpu_normed_sum(const PendingSum& pending, const torch::
                                         NormReader reader) {
   const auto& [x, y, p] = pending;
   auto call = call_for(x, gain, bias, eps, centre);
-  const bool suits = call && p == 0 && y.device() == x.device() && y.sizes() == x.sizes() &&
+  const bool suits = call && (p == 0 || x.size(-1) % kDroppedTogether == 0) && y.device() == x.device() &&
+                     y.sizes() == x.sizes() &&
                      (y.scalar_type() == x.scalar_type() || y.scalar_type() == call->out);
   if (!suits) return std::nullopt;
   if (reader == NormReader::any) call->out = x.scalar_type();
-  return normed_sum_by(*call, pending, gain, bias);
+  return normed_sum_by(*call, pending, gain, bias, p == 0 ? torch::Tensor() : drawn_seed(x.device()));
 }
 
 }  // namespace zoo

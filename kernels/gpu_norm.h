@@ -22,8 +22,8 @@ std::optional<torch::Tensor> gpu_norm(const torch::Tensor& x, const torch::Tenso
                                       const torch::Tensor& bias, double eps, NormCentre centre);
 /// A sum, in the type of x, and its norm: in autocast's 16-bit type for products, and otherwise in the type
 /// of x. y (…, D) like x, float or of 16 bits. Forward one pass, and backward another one, where the
-/// gradients of the sum and of the norm become those of x and y. Nothing also where the sum has another type
-/// than x, and with dropout.
+/// gradients of the sum and of the norm become those of x and y. Dropout is that of gpu_dropout.h. Nothing
+/// also where the sum has another type than x, and with dropout unless D is a multiple of 8.
 std::optional<NormedSum> gpu_normed_sum(const PendingSum& pending, const torch::Tensor& gain,
                                         const torch::Tensor& bias, double eps, NormCentre centre,
                                         NormReader reader);
@@ -37,7 +37,8 @@ struct NormCall {
 /// The same by a program.
 torch::Tensor norm_by(const NormCall& call, const torch::Tensor& x, const torch::Tensor& gain,
                       const torch::Tensor& bias);
+/// seed: (1) int64; undefined without dropout.
 NormedSum normed_sum_by(const NormCall& call, const PendingSum& pending, const torch::Tensor& gain,
-                        const torch::Tensor& bias);
+                        const torch::Tensor& bias, const torch::Tensor& seed = {});
 
 }  // namespace zoo

@@ -24,6 +24,7 @@
 namespace zoo::embedded {
 extern const char activations_cuda[];
 extern const char device_functions_cuda[];
+extern const char dropout_numbers_cuda[];
 extern const char numbers_cuda[];
 }  // namespace zoo::embedded
 
@@ -130,7 +131,7 @@ std::string cached_code_name(const std::string& name, const std::string& text,
 
 std::string whole_text(const std::string& text) {
   return std::string(embedded::device_functions_cuda) + embedded::numbers_cuda + embedded::activations_cuda +
-         text;
+         embedded::dropout_numbers_cuda + text;
 }
 
 GpuProgram::GpuProgram(const std::string& name, const std::string& text, c10::Device device)

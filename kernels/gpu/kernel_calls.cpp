@@ -1,6 +1,7 @@
 #include "kernels/gpu/kernel_calls.h"
 
 #include <algorithm>
+#include <limits>
 
 #include <c10/util/accumulate.h>
 #include <torch/utils.h>
@@ -17,6 +18,16 @@ std::string name_of_type(torch::ScalarType type) {
 
 void* data_of(const torch::Tensor& tensor) {
   return tensor.defined() ? const_cast<void*>(tensor.const_data_ptr()) : nullptr;
+}
+
+torch::Tensor in_packs(const torch::Tensor& x) {
+  constexpr uintptr_t pack_bytes = 16;
+  const auto dense = x.contiguous();
+  return reinterpret_cast<uintptr_t>(dense.const_data_ptr()) % pack_bytes == 0 ? dense : dense.clone();
+}
+
+torch::Tensor drawn_seed(c10::Device device) {
+  return torch::randint(std::numeric_limits<int64_t>::max(), {1}, torch::dtype(torch::kLong).device(device));
 }
 
 LaunchSize launch_size_for(int64_t n) {

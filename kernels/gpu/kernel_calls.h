@@ -24,6 +24,14 @@ std::string name_of_type(torch::ScalarType type);
 /// The argument for a tensor; null for one that is not defined.
 void* data_of(const torch::Tensor& tensor);
 
+/// Elements that share a counter of random numbers, and that a thread takes at once (gpu/dropout_numbers.cu).
+constexpr int64_t kDroppedTogether = 8;
+/// x without gaps, from a multiple of 16 bytes on, as threads that take several numbers at once read it.
+torch::Tensor in_packs(const torch::Tensor& x);
+/// A seed (1) int64 for dropout, drawn on the device from its default generator of LibTorch, so that recorded
+/// steps draw others each time.
+torch::Tensor drawn_seed(c10::Device device);
+
 /// The size of a call whose threads take turns at `n` things.
 LaunchSize launch_size_for(int64_t n);
 

@@ -1,7 +1,7 @@
 // LayerNorm and RMSNorm in CUDA C++, forward and backward: y = γ ⊙ (x - μ)/√(σ² + ε) + β, or γ ⊙ x/√(mean(x²) + ε). The
 // input may be float and the output 16 bits, so that no pass only converts numbers. x may be the sum of two tensors, such
-// as the residual stream and what a sub-layer adds to it: it is computed and written in the same pass. A block computes a
-// row at a time; all sums are float. The text needs no headers, and compiles as C++, too (tests/support/cuda_shim.h).
+// as the residual stream and what a sub-layer adds to it: it is computed and written in the same pass, which may also drop
+// elements of the second one (dropout_numbers.cu). A block computes a row at a time; all sums are float. The text needs no headers, and compiles as C++, too (tests/support/cuda_shim.h).
 
 constexpr int kNormThreads = ZOO_BLOCK_THREADS;
 
@@ -18,18 +18,41 @@ __device__ inline float block_sum(float x, float* shared) {
   return shared[0];
 }
 
+/// The sum of a row whose addends lose elements. width: a multiple of 8.
+template <class In, class Add>
+__device__ inline void add_dropped_row(const In* inputs, const Add* addends, In* sums, const DropoutRule& rule,
+                                       long long first, int width) {
+  const auto* const x = reinterpret_cast<const Eight<In>*>(inputs);
+  const auto* const y = reinterpret_cast<const Eight<Add>*>(addends);
+  auto* const out = reinterpret_cast<Eight<In>*>(sums);
+  const long long end = (first + width) / 8;
+  for (long long i = first / 8 + threadIdx.x; i < end; i += kNormThreads) {
+    const DropoutNumbers numbers = rule.numbers(i);
+    const Eight<In> input = x[i];
+    const Eight<Add> addend = y[i];
+    Eight<In> sum;
+    for (int j = 0; j < 8; ++j)
+      set(sum.values[j], to_float(input.values[j]) + to_float(addend.values[j]) * rule.factor(numbers, j));
+    out[i] = sum;
+  }
+}
+
 /// addends: may be null; otherwise the norm is that of inputs + addends, which is written to `sums` and rounded there.
-/// means: null for RMSNorm. bias: may be null.
+/// rule: its seed is null without dropout of the addends. means: null for RMSNorm. bias: may be null.
 template <class In, class Add, class Out, bool kCentred>
-__device__ inline void norm_forward(const In* inputs, const Add* addends, In* sums, const float* gain, const float* bias,
-                                    Out* outputs, float* means, float* scales, int width, float eps) {
+__device__ inline void norm_forward(const In* inputs, const Add* addends, In* sums, const DropoutRule& rule,
+                                    const float* gain, const float* bias, Out* outputs, float* means, float* scales,
+                                    int width, float eps) {
   __shared__ float shared[kNormThreads];
   const int thread = static_cast<int>(threadIdx.x);
   const long long first = static_cast<long long>(blockIdx.x) * width;
   const In* const x = (addends ? sums : inputs) + first;
   Out* const y = outputs + first;
   const float n = static_cast<float>(width);
-  if (addends) {  // each thread reads afterwards what it has written itself
+  if (rule.seed) {
+    add_dropped_row(inputs, addends, sums, rule, first, width);
+    __syncthreads();  // threads read what others have written
+  } else if (addends) {  // each thread reads afterwards what it has written itself
     for (int i = thread; i < width; i += kNormThreads)
       set(sums[first + i], to_float(inputs[first + i]) + to_float(addends[first + i]));
   }
@@ -55,12 +78,12 @@ __device__ inline void norm_forward(const In* inputs, const Add* addends, In* su
 }
 
 /// Each block takes every gridDim.x-th row. inputs: x, or the sum. sum_gradients: of the sum, as far as it was used beside
-/// the norm; null without addends. addend_gradients: may be null. gain_sums, bias_sums: (gridDim.x, width), zeros at
+/// the norm; may be null. addend_gradients: may be null without dropout. gain_sums, bias_sums: (gridDim.x, width), zeros at
 /// first; bias_sums may be null.
 template <class In, class Add, class Out, bool kCentred>
 __device__ inline void norm_backward(const Out* gradients, const In* sum_gradients, const In* inputs, const float* gain,
                                      const float* means, const float* scales, In* input_gradients, Add* addend_gradients,
-                                     float* gain_sums, float* bias_sums, int n_rows, int width) {
+                                     const DropoutRule& rule, float* gain_sums, float* bias_sums, int n_rows, int width) {
   __shared__ float shared[kNormThreads];
   const int thread = static_cast<int>(threadIdx.x);
   const long long own = static_cast<long long>(blockIdx.x) * width;
@@ -78,29 +101,51 @@ __device__ inline void norm_backward(const Out* gradients, const In* sum_gradien
     }
     const float mean_gradient = kCentred ? block_sum(sum, shared) / n : 0.0f;
     const float mean_product = block_sum(product, shared) / n;
-    for (int i = thread; i < width; i += kNormThreads) {
+    const auto total_of = [&](int i) {
       const float normal = (to_float(inputs[first + i]) - mean) * scale;
       const float gradient = to_float(gradients[first + i]) * gain[i];
       const float of_norm = scale * (gradient - mean_gradient - normal * mean_product);
-      const float total = sum_gradients ? of_norm + to_float(sum_gradients[first + i]) : of_norm;
-      set(input_gradients[first + i], total);
-      if (addend_gradients) set(addend_gradients[first + i], total);
+      return sum_gradients ? of_norm + to_float(sum_gradients[first + i]) : of_norm;
+    };
+    if (rule.seed) {
+      for (int eight = thread; eight < width / 8; eight += kNormThreads) {
+        const DropoutNumbers numbers = rule.numbers(first / 8 + eight);
+        Eight<In> to_x;
+        Eight<Add> to_y;
+        for (int j = 0; j < 8; ++j) {
+          const float total = total_of(8 * eight + j);
+          set(to_x.values[j], total);
+          set(to_y.values[j], total * rule.factor(numbers, j));
+        }
+        reinterpret_cast<Eight<In>*>(input_gradients)[first / 8 + eight] = to_x;
+        reinterpret_cast<Eight<Add>*>(addend_gradients)[first / 8 + eight] = to_y;
+      }
+    } else {
+      for (int i = thread; i < width; i += kNormThreads) {
+        const float total = total_of(i);
+        set(input_gradients[first + i], total);
+        if (addend_gradients) set(addend_gradients[first + i], total);
+      }
     }
   }
 }
 
 #define ZOO_NORM(name, In, Add, Out, centred)                                                                         \
   extern "C" __global__ void __launch_bounds__(kNormThreads)                                                          \
-      name##_forward(const In* inputs, const Add* addends, In* sums, const float* gain, const float* bias,            \
-                     Out* outputs, float* means, float* scales, int width, float eps) {                               \
-    norm_forward<In, Add, Out, centred>(inputs, addends, sums, gain, bias, outputs, means, scales, width, eps);       \
+      name##_forward(const In* inputs, const Add* addends, In* sums, const long long* seed, unsigned threshold,       \
+                     float kept_scale, const float* gain, const float* bias, Out* outputs, float* means,              \
+                     float* scales, int width, float eps) {                                                           \
+    const DropoutRule rule = {seed, threshold, kept_scale};                                                           \
+    norm_forward<In, Add, Out, centred>(inputs, addends, sums, rule, gain, bias, outputs, means, scales, width, eps); \
   }                                                                                                                   \
   extern "C" __global__ void __launch_bounds__(kNormThreads)                                                          \
       name##_backward(const Out* gradients, const In* sum_gradients, const In* inputs, const float* gain,             \
                       const float* means, const float* scales, In* input_gradients, Add* addend_gradients,            \
-                      float* gain_sums, float* bias_sums, int n_rows, int width) {                                    \
+                      const long long* seed, unsigned threshold, float kept_scale, float* gain_sums,                  \
+                      float* bias_sums, int n_rows, int width) {                                                      \
+    const DropoutRule rule = {seed, threshold, kept_scale};                                                           \
     norm_backward<In, Add, Out, centred>(gradients, sum_gradients, inputs, gain, means, scales, input_gradients,      \
-                                         addend_gradients, gain_sums, bias_sums, n_rows, width);                      \
+                                         addend_gradients, rule, gain_sums, bias_sums, n_rows, width);                \
   }
 #define ZOO_NORMS(suffix, In, Add, Out)                  \
   ZOO_NORM(layer_norm_##suffix, In, Add, Out, true)      \

@@ -224,6 +224,48 @@ TEST(CudaTexts, NormsOfSumsAreThoseOfTorch) {
   }
 }
 
+// The second tensor of the sum loses the elements that the processor would drop, forward and backward.
+TEST(CudaTexts, NormsOfSumsWithDropoutDropWhatTheProcessorDrops) {
+  const TextsHere texts;
+  constexpr int64_t number = -0x123456789ABCDEF, rows = 5;
+  const auto seed = torch::tensor({number}, torch::kLong);
+  for (const auto& [in, added, out] : {std::tuple(torch::kFloat, torch::kBFloat16, torch::kBFloat16),
+                                       {torch::kFloat, torch::kFloat, torch::kHalf},
+                                       {torch::kFloat, torch::kHalf, torch::kFloat},
+                                       {torch::kBFloat16, torch::kBFloat16, torch::kBFloat16}}) {
+    for (const int64_t width : {8, 40, 776}) {
+      for (const double p : {0.1, 0.5, 1.0}) {
+        SCOPED_TRACE(fmt::format("{} + {}, {}, {}, {}", torch::toString(in), torch::toString(added),
+                                 torch::toString(out), width, p));
+        torch::manual_seed(5);
+        const auto factors =
+            dropout_factors(rows * width, p, static_cast<uint64_t>(number)).view({rows, width});
+        const auto slopes = torch::randn({rows, 2 * width}).to(torch::kBFloat16).to(torch::kFloat);
+        const auto side_by_side = [](const torch::Tensor& a, const torch::Tensor& b) {
+          return torch::cat({a.to(torch::kFloat), b.to(torch::kFloat)}, 1);
+        };
+        expect_same(
+            {(torch::randn({rows, width}) + 2).to(in), torch::randn({rows, width}).to(added),
+             torch::randn({width})},
+            slopes,
+            [&](const auto& leaves) {
+              const auto [sum, normed] =
+                  normed_sum_by({&texts, NormCentre::zero, out, 1e-5},
+                                {.x = leaves[0], .y = leaves[1], .p = p}, leaves[2], {}, seed);
+              const auto exact = leaves[0].to(torch::kFloat) + leaves[1].to(torch::kFloat) * factors;
+              EXPECT_TRUE(torch::allclose(sum.to(torch::kFloat), exact, rounding_of(in), 1e-6));
+              return side_by_side(normed, sum);
+            },
+            [&](const auto& leaves) {
+              const auto sum = leaves[0].to(torch::kFloat) + leaves[1].to(torch::kFloat) * factors;
+              return side_by_side(torch::rms_norm(sum, {width}, leaves[2], 1e-5), sum);
+            },
+            {5e-3, rounding_of(in), rounding_of(added), rounding_of(in)});
+      }
+    }
+  }
+}
+
 TEST(CudaTexts, GatedActivationsAreThoseOfTorch) {
   const TextsHere texts;
   constexpr int64_t f = 40;

@@ -16,6 +16,7 @@ namespace text {
 #include "kernels/gpu/numbers.cu"
 // Behind the numbers.
 #include "kernels/gpu/activations.cu"
+#include "kernels/gpu/dropout_numbers.cu"
 // Behind what all texts share.
 #include "kernels/gpu/cross_entropy.cu"
 #include "kernels/gpu/decoding_attention.cu"

@@ -122,6 +122,9 @@ TEST_F(DeviceWorkTest, OfATrainingStep) {
     const StrictKernels kernels;
     expect_step("GPT-2 with 12 layers and our kernels", gpt2, 720);
     expect_step("Llama with 16 layers and our kernels", llama, 880);
+    auto dropping = gpt2;
+    dropping[1] = "model.dropout=0.1";
+    expect_step("GPT-2 with 12 layers, dropout and our kernels", dropping, 760);
   }
   auto plain = gpt2;
   plain.emplace_back("training.cuda_graphs=false");
