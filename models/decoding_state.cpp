@@ -144,6 +144,10 @@ std::vector<ColumnStorage*> DecodingState::slots() {
 }
 
 DecodingState DecodingState::row(int64_t row) {
+  return slots().empty() ? shared_row(row) : shared_row(row).copy();
+}
+
+DecodingState DecodingState::shared_row(int64_t row) {
   if (slots().empty()) {
     auto result = copy();
     result.reorder({row});

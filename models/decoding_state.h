@@ -52,6 +52,9 @@ class DecodingState {
   std::vector<ColumnStorage*> slots();
   /// A copy of one row.
   DecodingState row(int64_t row);
+  /// One row, whose keys and values stay in the memory of this state until the row grows. Without slots() a
+  /// copy. Rows of one state never write where another one reads.
+  DecodingState shared_row(int64_t row);
   /// From now on there are `lengths.size()` rows, and read() returns `next`, without counting.
   void fix(std::vector<int64_t> lengths, PositionRange next);
   /// Ends this: the rows have read `lengths`.

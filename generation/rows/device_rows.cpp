@@ -56,17 +56,34 @@ void DeviceRows::make_room(int64_t n_slots, int64_t n_columns) {
 }
 
 void DeviceRows::join(DecodingState state) {
+  const auto from = std::make_shared<DecodingState>(std::move(state));
   if (storages_.empty()) {
-    state_ = state.row(0);
+    state_ = from->row(0);
     storages_ = state_.slots();
   }
-  const auto from = state.slots();
-  for (int64_t b = 0; b < state.n_rows(); ++b) {
-    const int64_t n = state.lengths()[static_cast<size_t>(b)], slot = free_slot();
+  for (int64_t b = 0; b < from->n_rows(); ++b) {
+    const int64_t n = from->lengths()[static_cast<size_t>(b)], slot = free_slot();
     TORCH_CHECK(slot < most_slots_, "more rows than there are places");
-    make_room(slot + 1, n + 1);
-    for (size_t i = 0; i < storages_.size(); ++i) storages_[i]->place(slot, *from[i], b, n);
+    joined_.push_back({.state = from, .row = b, .n_read = n, .slot = slot});
     rows_.push_back({.slot = slot, .n_read = n});
+  }
+}
+
+void DeviceRows::place_joined() {
+  const auto joined = std::exchange(joined_, {});
+  if (joined.empty()) return;
+  std::vector<int64_t> slots, lengths;
+  for (const auto& row : joined) {
+    slots.push_back(row.slot);
+    lengths.push_back(row.n_read);
+  }
+  make_room(std::ranges::max(slots) + 1, std::ranges::max(lengths) + 1);
+  const auto places = column_places(slots, lengths, device_);
+  for (size_t i = 0; i < storages_.size(); ++i) {
+    std::vector<PlacedRow> rows;
+    for (const auto& row : joined)
+      rows.push_back({.from = row.state->slots()[i], .row = row.row, .n = row.n_read});
+    storages_[i]->place(rows, places);
   }
 }
 
@@ -92,10 +109,12 @@ void DeviceRows::keep(const std::vector<int64_t>& kept) {
     if (std::ranges::find(rows_, row.slot, &Row::slot) != rows_.end()) continue;
     changes_[row.slot] = {};
     sampler_.clear(row.slot);
+    std::erase_if(joined_, [&](const Joined& joined) { return joined.slot == row.slot; });
   }
 }
 
 DecodingState DeviceRows::copy_of(const std::vector<int64_t>& rows) {
+  place_joined();
   std::vector<int64_t> lengths(static_cast<size_t>(most_slots_), 0);
   for (const auto& row : rows_) lengths[static_cast<size_t>(row.slot)] = row.n_read;
   state_.release(std::move(lengths));
@@ -147,6 +166,7 @@ void DeviceRows::close_gaps() {
 
 void DeviceRows::step(TokenLogprobs logprobs) {
   const torch::NoGradGuard no_grad;
+  place_joined();
   send_changes();
   close_gaps();
   const int64_t last = std::ranges::max(rows_, {}, &Row::slot).slot;

@@ -44,7 +44,8 @@ class DeviceRows {
   static bool take(DecodingState& state) { return !state.slots().empty(); }
 
   int64_t n_rows() const { return std::ssize(rows_); }
-  /// Appends the rows of `state`. Each needs start() before the next step.
+  /// Appends the rows of `state`. Each needs start() before the next step, which copies all that have joined
+  /// to their slots, in a few operations.
   void join(DecodingState state);
   /// Rows i are from now on the rows kept[i]; the others leave.
   void keep(const std::vector<int64_t>& kept);
@@ -103,6 +104,11 @@ class DeviceRows {
     LateNumbers numbers;         // (2, n_slots) double: tokens, log-probabilities
     TokenLogprobs logprobs;
   };
+  /// A row that has joined, and is not in its slot yet.
+  struct Joined {
+    std::shared_ptr<DecodingState> state;
+    int64_t row, n_read, slot;
+  };
   /// A slot that a row has taken, or left, since the last step.
   struct Change {
     int64_t token = 0, offset = 0, is_used = 0;
@@ -111,6 +117,7 @@ class DeviceRows {
   int64_t free_slot() const;
   int64_t columns_for(int64_t n) const;
   void make_room(int64_t n_slots, int64_t n_columns);
+  void place_joined();
   void send_changes();
   void close_gaps();
   void move(Row& row, int64_t slot);
@@ -125,7 +132,8 @@ class DeviceRows {
   std::vector<Row> rows_;
   DecodingState state_;                   // of all slots
   std::vector<ColumnStorage*> storages_;  // of state_'s layers; empty before the first row
-  std::map<int64_t, Change> changes_;     // by slot
+  std::vector<Joined> joined_;
+  std::map<int64_t, Change> changes_;  // by slot
   RowSampler sampler_;
   std::map<Kind, Recording> recordings_;  // by kind, of those that were seen
   bool records_ = true;                   // whether steps can be recorded

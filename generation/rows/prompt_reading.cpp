@@ -109,7 +109,7 @@ void PromptReading::read_together(const std::vector<PromptReading*>& prompts) {
   for (int64_t b = 0; b < n_rows; ++b) {
     auto& prompt = *prompts[static_cast<size_t>(b)];
     prompt.n_read_ = lengths[static_cast<size_t>(b)];
-    prompt.state_ = state.row(b);
+    prompt.state_ = state.shared_row(b);
     prompt.logits_ = logits.narrow(0, b, 1);
     prompt.keep_beginnings();
   }

@@ -1,8 +1,12 @@
 #include "layers/attention/column_storage.h"
 
 #include <algorithm>
+#include <numeric>
+#include <vector>
 
 #include <torch/types.h>
+
+#include "base/transfer.h"
 
 namespace zoo {
 namespace {
@@ -41,6 +45,24 @@ torch::Tensor joined_rows(const torch::Tensor& a, const torch::Tensor& b) {
 
 torch::Tensor rows_without_columns(int64_t n_rows, const torch::Tensor& like) {
   return torch::empty({n_rows, like.size(1), 0, like.size(3)}, like.options());
+}
+
+ColumnPlaces column_places(std::span<const int64_t> slots, std::span<const int64_t> lengths,
+                           torch::Device device) {
+  const auto n_rows = std::ssize(slots),
+             n_columns = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
+  const auto all = torch::empty({n_rows + 2 * n_columns}, torch::kInt64);
+  auto* const numbers = all.mutable_data_ptr<int64_t>();
+  std::ranges::copy(slots, numbers);
+  auto *column_slots = numbers + n_rows, *columns = column_slots + n_columns;
+  for (size_t i = 0; i < slots.size(); ++i) {
+    column_slots = std::fill_n(column_slots, lengths[i], slots[i]);
+    for (int64_t column = 0; column < lengths[i]; ++column) *columns++ = column;
+  }
+  const auto there = sent(all, device);
+  return {.slots = there.narrow(0, 0, n_rows),
+          .column_slots = there.narrow(0, n_rows, n_columns),
+          .columns = there.narrow(0, n_rows + n_columns, n_columns)};
 }
 
 ColumnStorage::ColumnStorage(int64_t n_rows, const KeysAndValues& like)
@@ -122,10 +144,23 @@ void ColumnStorage::place(int64_t slot, const ColumnStorage& from, int64_t row, 
   copy(values_, from.values_);
 }
 
+void ColumnStorage::place(std::span<const PlacedRow> rows, const ColumnPlaces& places) {
+  const auto copy = [&](torch::Tensor ColumnStorage::* which) {
+    std::vector<torch::Tensor> columns;  // (n, K, D)
+    for (const auto& [from, row, n] : rows)
+      columns.push_back((from->*which)[row].narrow(1, 0, n).transpose(0, 1));
+    auto& to = this->*which;
+    to.index_fill_(0, places.slots, 0);
+    to.transpose(1, 2).index_put_({places.column_slots, places.columns}, torch::cat(columns));
+  };
+  copy(&ColumnStorage::keys_);
+  copy(&ColumnStorage::values_);
+}
+
 std::unique_ptr<ColumnStorage> ColumnStorage::row(int64_t row, int64_t n) const {
   auto result = std::make_unique<ColumnStorage>(1, KeysAndValues{.keys = keys_, .values = values_});
-  result->keys_ = keys_.narrow(0, row, 1).narrow(2, 0, n).clone();
-  result->values_ = values_.narrow(0, row, 1).narrow(2, 0, n).clone();
+  result->keys_ = keys_.narrow(0, row, 1).narrow(2, 0, n);
+  result->values_ = values_.narrow(0, row, 1).narrow(2, 0, n);
   result->n_columns_ = n;
   return result;
 }

@@ -22,6 +22,23 @@ torch::Tensor joined_rows(const torch::Tensor& a, const torch::Tensor& b);
 /// `n_rows` rows without columns, as `like` otherwise.
 torch::Tensor rows_without_columns(int64_t n_rows, const torch::Tensor& like);
 
+class ColumnStorage;
+
+/// The first `n` columns of row `row` of a storage, which are copied to a slot of another one.
+struct PlacedRow {
+  const ColumnStorage* from;
+  int64_t row, n;
+};
+
+/// Where the columns of rows are copied to: int64 tensors on the device, which serve all layers.
+struct ColumnPlaces {
+  torch::Tensor slots;                  // of the rows
+  torch::Tensor column_slots, columns;  // of all columns, row after row
+};
+/// `slots` and `lengths`: of each row.
+ColumnPlaces column_places(std::span<const int64_t> slots, std::span<const int64_t> lengths,
+                           torch::Device device);
+
 /// All rows in one tensor, as the attention of GPUs reads them. It grows by doubling: most calls copy new
 /// tokens only. reorder(), join() and copy() copy all rows. Rows that come and go without such copies are in
 /// slots (DecodingState::slots()).
@@ -51,7 +68,9 @@ class ColumnStorage final : public KeyValueStorage {
   void use_rows(int64_t n_rows) { n_rows_ = n_rows; }
   /// Row `slot` gets the first `n` columns of row `row` of `from`, and zeros behind them.
   void place(int64_t slot, const ColumnStorage& from, int64_t row, int64_t n);
-  /// A copy of the first n columns of one row.
+  /// The same for many rows in a few operations. `places`: those of `rows`.
+  void place(std::span<const PlacedRow> rows, const ColumnPlaces& places);
+  /// The first n columns of one row, in this memory until more columns are needed.
   std::unique_ptr<ColumnStorage> row(int64_t row, int64_t n) const;
 
  private:

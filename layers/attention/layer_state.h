@@ -84,7 +84,8 @@ class KeyValueState final : public LayerState {
   int64_t n_columns() const;
   /// The storage, if it has all rows in one tensor; null if not, or before anything is read.
   ColumnStorage* slots();
-  /// A copy of the first n columns of one row; slots() is not null.
+  /// The first n columns of one row, which stay in the memory of this state until the row grows; slots() is
+  /// not null.
   std::unique_ptr<LayerState> row(int64_t row, int64_t n);
 
  private:

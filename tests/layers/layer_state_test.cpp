@@ -14,6 +14,7 @@
 
 #include "base/named_enum.h"
 #include "kernels/few_queries.h"
+#include "layers/attention/column_storage.h"
 
 namespace zoo {
 namespace {
@@ -599,6 +600,39 @@ void expect_memory(const MemoryState& state, const KeysAndValues& expected) {
   expect_same(state.together(), expected);
   EXPECT_EQ(state.n_memories(), expected.keys.size(0));
   EXPECT_EQ(state.n_columns(), expected.keys.size(2));
+}
+
+ColumnStorage storage_with(const KeysAndValues& tokens) {
+  ColumnStorage result(tokens.keys.size(0), tokens);
+  result.write(tokens, PositionRange(0, tokens.keys.size(2)));
+  return result;
+}
+
+// Rows of several storages go to slots that others have left, in one call as in one call for each.
+TEST(ColumnStorage, PlacesManyRowsAsOneAfterTheOther) {
+  const auto first = storage_with(numbered(3, 5, 7)), second = storage_with(numbered(1, 2, 100));
+  const auto before = numbered(4, 9, 1000);
+  auto together = storage_with(before), apart = storage_with(before);
+  const std::vector<PlacedRow> rows = {{.from = &first, .row = 2, .n = 4},
+                                       {.from = &second, .row = 0, .n = 2},
+                                       {.from = &first, .row = 0, .n = 1}};
+  const std::vector<int64_t> slots = {3, 0, 1};
+  for (size_t i = 0; i < rows.size(); ++i) apart.place(slots[i], *rows[i].from, rows[i].row, rows[i].n);
+  together.place(rows, column_places(slots, std::vector<int64_t>{4, 2, 1}, torch::kCPU));
+  expect_same(together.columns(9), apart.columns(9));
+  EXPECT_TRUE(torch::equal(together.columns(9).keys[2], before.keys[2])) << "the slot of another row";
+}
+
+// A row in the memory of several goes on without a trace in the others.
+TEST(ColumnStorage, ARowGoesOnApartFromTheMemoryThatItWasIn) {
+  const auto tokens = numbered(3, 4, 0);
+  auto all = storage_with(tokens);
+  const auto row = all.row(1, 3);
+  const auto next = numbered(1, 1, 500);
+  row->write(next, PositionRange(3, 1));
+  expect_same(all.columns(4), tokens);
+  expect_same(columns_of(row->columns(4), 0, 3), columns_of(rows_of(tokens, torch::tensor({1})), 0, 3));
+  expect_same(columns_of(row->columns(4), 3, 1), next);
 }
 
 TEST(MemoryState, HoldsWhatItWasGiven) {
