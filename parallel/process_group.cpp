@@ -106,6 +106,11 @@ c10::intrusive_ptr<c10d::Backend> make_nccl([[maybe_unused]] const ProcessPlace&
 #endif
 }
 
+/// Gloo reads the memory of the host, and NCCL that of GPUs. What is elsewhere is exchanged as a copy.
+torch::Tensor readable(const torch::Tensor& tensor) {
+  return tensor.is_cpu() || tensor.is_cuda() ? tensor : tensor.to(torch::kCPU);
+}
+
 }  // namespace
 
 std::optional<ProcessPlace> place_from_environment() {
@@ -157,11 +162,12 @@ ProcessGroup::Work ProcessGroup::start(torch::Tensor tensor, const Start& start)
   bytes_exchanged_ += static_cast<int64_t>(tensor.nbytes());
   try {
     const auto& backend = tensor.is_cuda() ? backends_->cuda : backends_->cpu;
-    std::vector<torch::Tensor> tensors = {std::move(tensor)};
+    std::vector<torch::Tensor> tensors = {readable(tensor)};
     auto work = start(*backend, tensors);
-    return Work([this, work = std::move(work)] {
+    return Work([this, work = std::move(work), tensor = std::move(tensor), exchanged = tensors.front()] {
       try {
         work->wait();
+        if (!exchanged.is_same(tensor)) tensor.copy_(exchanged);
       } catch (const std::exception& error) {
         fail(place_, error.what());
       }
@@ -194,7 +200,7 @@ ProcessGroup::Work ProcessGroup::all_to_all(torch::Tensor to, const torch::Tenso
                                             const std::vector<int64_t>& sent) const {
   if (is_alone()) to.copy_(from);
   return start(std::move(to), [&](auto& backend, auto& tensors) {
-    auto input = from;
+    auto input = readable(from);
     auto in_rows = sent, out_rows = received;
     return backend.alltoall_base(tensors.front(), input, out_rows, in_rows);
   });

@@ -44,10 +44,10 @@ struct ProcessPlace {
 std::optional<ProcessPlace> place_from_environment();
 
 /// Collective operations. All processes must call the same ones in the same order, with tensors of the same
-/// shape and type: contiguous, on the CPU or on this process's GPU. An operation throws PeerError if another
-/// process has gone, or does not take part within the timeout. On GPUs, however, wait() only makes the GPU's
-/// next work wait, and NCCL's own watchdog ends a process whose peers have gone. In a process alone (size 1)
-/// the operations do nothing.
+/// shape and type: contiguous, on the CPU or on this process's GPU; from another device they go through the
+/// host's memory. An operation throws PeerError if another process has gone, or does not take part within the
+/// timeout. On GPUs, however, wait() only makes the GPU's next work wait, and NCCL's own watchdog ends a
+/// process whose peers have gone. In a process alone (size 1) the operations do nothing.
 class ProcessGroup {
  public:
   /// A process alone.

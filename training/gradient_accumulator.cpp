@@ -75,17 +75,25 @@ GradientAccumulator::~GradientAccumulator() {
 }
 
 torch::Tensor GradientAccumulator::differentiate(const BatchSequence& batches, double scale,
-                                                 std::optional<OutOfMemory> out_of_memory) {
+                                                 std::optional<OutOfMemory> out_of_memory,
+                                                 GradientExchange exchange) {
   const uint64_t seed = draw_seed();
   for (;;) {
     try {
-      return try_to_differentiate(batches, scale, seed);
+      return try_to_differentiate(batches, scale, seed, exchange);
     } catch (const c10::OutOfMemoryError&) {
       // Gradients that the other processes have already received cannot be taken back.
       if (out_of_memory.value_or(options_.out_of_memory) == OutOfMemory::fail || collector_) throw;
     }
     take_fewer_rows(batches);
   }
+}
+
+void GradientAccumulator::exchange() {
+  if (!reducer_) return;
+  reducer_->begin();
+  for (size_t i = 0; i < parameters_.size(); ++i) reducer_->mark_ready(i, parameters_[i].grad());
+  reducer_->finish();
 }
 
 void GradientAccumulator::take_fewer_rows(const BatchSequence& batches) {
@@ -106,7 +114,7 @@ void GradientAccumulator::rehearse(const Batch& rows) const {
 }
 
 torch::Tensor GradientAccumulator::try_to_differentiate(const BatchSequence& batches, double scale,
-                                                        uint64_t seed) {
+                                                        uint64_t seed, GradientExchange exchange) {
   int64_t n_targets = 0;
   for (size_t i = 0; i < batches.size(); ++i) n_targets += objective_->n_targets(batches[i]);
   const double weight = scale / static_cast<double>(std::max<int64_t>(n_targets, 1));
@@ -123,7 +131,7 @@ torch::Tensor GradientAccumulator::try_to_differentiate(const BatchSequence& bat
     for (const auto& micro_batch : all) {
       const auto& rows = micro_batch.rows;
       const size_t n = rows ? static_cast<size_t>(n_parts(*rows)) : 1;
-      if (reducer_ && is_last && &micro_batch == &all.back()) {
+      if (reducer_ && exchange == GradientExchange::in_last_pass && is_last && &micro_batch == &all.back()) {
         reducer_->begin();
         collector_ = std::make_unique<GradientCollector>(parameters_, n, *reducer_);
       }

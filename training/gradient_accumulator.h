@@ -21,6 +21,10 @@ namespace zoo {
 /// The reaction to a GPU without enough memory for the rows that go through the model at once.
 enum class OutOfMemory { fail, take_fewer_rows };
 
+/// When several processes sum their gradients: during the last backward pass of a step, or when the caller
+/// says so, because the passes are recorded, which an exchange cannot be.
+enum class GradientExchange { in_last_pass, by_caller };
+
 struct GradientOptions {
   /// The most parts of a batch that are processed at the same time, each by its own thread; 0 = the number of
   /// threads. More than one part needs a model on the CPU.
@@ -68,8 +72,16 @@ class GradientAccumulator {
   /// `out_of_memory`: in place of the option. With OutOfMemory::take_fewer_rows, halves micro_batch_size and
   /// begins again if there is not enough memory; throws TrainingError if there is not enough for one row.
   /// Throws ConfigError for a model that mixes rows if micro_batch_size() is less than a batch.
+  ///
+  /// With GradientExchange::by_caller the gradients are those of this process's rows, until exchange() has
+  /// summed them.
   torch::Tensor differentiate(const BatchSequence& batches, double scale = 1.0,
-                              std::optional<OutOfMemory> out_of_memory = std::nullopt);
+                              std::optional<OutOfMemory> out_of_memory = std::nullopt,
+                              GradientExchange exchange = GradientExchange::in_last_pass);
+  /// Sums the parameters' gradients over the processes. Collective.
+  void exchange();
+  /// The tensors that get gradients.
+  const std::vector<torch::Tensor>& parameters() const { return parameters_; }
 
   int64_t micro_batch_size() const { return options_.micro_batch_size; }
   void set_micro_batch_size(int64_t n_rows) { options_.micro_batch_size = n_rows; }
@@ -80,7 +92,8 @@ class GradientAccumulator {
   int64_t bytes() const { return parameter_bytes_; }
 
  private:
-  torch::Tensor try_to_differentiate(const BatchSequence& batches, double scale, uint64_t seed);
+  torch::Tensor try_to_differentiate(const BatchSequence& batches, double scale, uint64_t seed,
+                                     GradientExchange exchange);
   void take_fewer_rows(const BatchSequence& batches);
   struct MicroBatch {
     std::optional<Batch> rows;

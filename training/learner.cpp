@@ -89,22 +89,21 @@ Learner::Learner(const Experiment& experiment, std::shared_ptr<Model> model,
       processes,
       ReducerOptions{.bucket_bytes = config_.parallel.bucket_mb << 20, .owners = std::move(owners)});
   optimizer_ = std::make_unique<Optimizer>(config_.optimizer, parameters);
-  prepare_graph(experiment, parameters);
+  prepare_graph(experiment);
   if (config_.ema_decay) average_ = std::make_unique<MovingAverage>(*model_, *config_.ema_decay);
 }
 
-void Learner::prepare_graph(const Experiment& experiment, const std::vector<Parameter>& parameters) {
+void Learner::prepare_graph(const Experiment& experiment) {
   const bool wanted = config_.cuda_graphs == CudaGraphs::on;
   if (config_.cuda_graphs == CudaGraphs::off) return;
-  if (wanted && !processes_.is_alone())
+  if (wanted && divided_)
     throw ConfigError(
-        "training.cuda_graphs: true works with one process only: leave it out to train with several");
-  if (!wanted && (device_.is_cpu() || !processes_.is_alone() || !make_device_graph(device_.type()) ||
+        "training.cuda_graphs: true cannot record how divided experts exchange tokens: leave out this key or "
+        "training.parallel.experts");
+  if (!wanted && (device_.is_cpu() || divided_ || !make_device_graph(device_.type()) ||
                   config_.activation_checkpointing != ActivationCheckpointing::none || !repeats(experiment)))
     return;
-  std::vector<torch::Tensor> tensors;
-  for (const auto& parameter : parameters) tensors.push_back(parameter.tensor);
-  graph_ = std::make_unique<StepGraph>(std::move(tensors), model_->buffers(), device_,
+  graph_ = std::make_unique<StepGraph>(gradients_->parameters(), model_->buffers(), device_,
                                        wanted ? Unrecordable::refuse : Unrecordable::run_as_it_is);
 }
 
@@ -132,8 +131,21 @@ Learner::Gradients Learner::LateGradients::read() const {
 
 Learner::LateGradients Learner::differentiate(const BatchSequence& batches, double scale) {
   if (rounded_) rounded_->renew_if_changed();
-  const auto make = [&](const BatchSequence& rows) { return losses_and_norm(rows, scale); };
-  return LateGradients(graph_ ? graph_->run(checked(batches), scale, make) : make(batches));
+  if (!graph_ || graph_->obstacle())
+    return LateGradients(with_norm(losses(batches, scale, GradientExchange::in_last_pass), scale));
+  const auto rows = checked(batches);
+  if (processes_.is_alone()) {
+    return LateGradients(graph_->run(rows, scale, [&](const std::vector<Batch>& recorded) {
+      return with_norm(losses(recorded, scale, GradientExchange::in_last_pass), scale);
+    }));
+  }
+  // Each process records its own passes; what they exchange follows. So it does not matter which of them
+  // record.
+  const auto own = graph_->run(rows, scale, [&](const std::vector<Batch>& recorded) {
+    return losses(recorded, scale, GradientExchange::by_caller);
+  });
+  gradients_->exchange();
+  return LateGradients(with_norm(own, scale));
 }
 
 /// The batches on the device; a replayed graph checks nothing.
@@ -143,10 +155,14 @@ std::vector<Batch> Learner::checked(const BatchSequence& batches) const {
   return result;
 }
 
-torch::Tensor Learner::losses_and_norm(const BatchSequence& batches, double scale) {
+torch::Tensor Learner::losses(const BatchSequence& batches, double scale, GradientExchange exchange) {
   // What a recording has taken of the device's memory cannot be freed before its end.
-  const auto losses = gradients_->differentiate(
-      batches, scale, graph_ && graph_->is_recording() ? std::optional(OutOfMemory::fail) : std::nullopt);
+  const bool is_recording = graph_ && graph_->is_recording();
+  return gradients_->differentiate(batches, scale,
+                                   is_recording ? std::optional(OutOfMemory::fail) : std::nullopt, exchange);
+}
+
+torch::Tensor Learner::with_norm(const torch::Tensor& losses, double scale) {
   const auto gradients = optimizer_->gradients();
   if (scale != 1.0)
     foreach_mul_(gradients, torch::scalar_tensor(1 / scale, torch::dtype(torch::kFloat).device(device_)));

@@ -84,10 +84,12 @@ class Learner {
   TrainingState load(const std::filesystem::path& checkpoint, const std::string& base = {});
 
  private:
-  void prepare_graph(const Experiment& experiment, const std::vector<Parameter>& parameters);
+  void prepare_graph(const Experiment& experiment);
   std::vector<Batch> checked(const BatchSequence& batches) const;
-  /// The losses of the batches, then the norm: (n_batches + 1) on the device.
-  torch::Tensor losses_and_norm(const BatchSequence& batches, double scale);
+  /// Makes gradients, times `scale`. Returns the losses of the batches, (n_batches) on the device.
+  torch::Tensor losses(const BatchSequence& batches, double scale, GradientExchange exchange);
+  /// Clips the gradients, which are complete. Returns the losses, then the norm: (n_batches + 1).
+  torch::Tensor with_norm(const torch::Tensor& losses, double scale);
 
   const TrainingConfig& config_;
   const ProcessGroup& processes_;
