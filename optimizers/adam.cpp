@@ -1,5 +1,6 @@
 // AdamW and Adam.
 
+#include "kernels/gpu_optimizer.h"
 #include "optimizers/library_rules.h"
 
 namespace zoo {
@@ -19,6 +20,24 @@ class Adam final : public UpdateRule {
     return {{"exp_avg", at::zeros_like(parameter)},
             {"exp_avg_sq", at::zeros_like(parameter)},
             {"step", at::zeros({}, parameter.options().dtype(torch::kFloat))}};
+  }
+
+  bool update_in_one_pass(const ParameterGroup& group, double lr) const override {
+    const auto rule = weight_decay_ == WeightDecay::decoupled ? StepRule::adamw : StepRule::adam;
+    const bool is_done = gpu_step({.rule = rule,
+                                   .lr = lr,
+                                   .weight_decay = group.weight_decay,
+                                   .beta1 = beta1_,
+                                   .beta2 = beta2_,
+                                   .eps = eps_},
+                                  {.parameters = group.parameters,
+                                   .gradients = group.gradients,
+                                   .first = group.state[0],
+                                   .second = group.state[1],
+                                   .n_steps = group.state[2],
+                                   .rounded = group.rounded});
+    if (is_done) at::_foreach_add_(group.state[2], 1);
+    return is_done;
   }
 
   void update(const ParameterGroup& group, double lr) const override {

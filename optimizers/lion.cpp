@@ -1,5 +1,6 @@
 // Lion.
 
+#include "kernels/gpu_optimizer.h"
 #include "optimizers/library_rules.h"
 
 namespace zoo {
@@ -11,6 +12,18 @@ class Lion final : public UpdateRule {
 
   std::vector<StateTensor> initial_state(const torch::Tensor& parameter) const override {
     return {{"exp_avg", at::zeros_like(parameter)}};
+  }
+
+  bool update_in_one_pass(const ParameterGroup& group, double lr) const override {
+    return gpu_step({.rule = StepRule::lion,
+                     .lr = lr,
+                     .weight_decay = group.weight_decay,
+                     .beta1 = beta1_,
+                     .beta2 = beta2_},
+                    {.parameters = group.parameters,
+                     .gradients = group.gradients,
+                     .first = group.state[0],
+                     .rounded = group.rounded});
   }
 
   /// The signs need memory. To need less than the size of the model, this updates only some values at a time,

@@ -24,6 +24,16 @@ bool is_decayed(ParameterRole role, DecayedParameters decayed) {
   return true;
 }
 
+void renew_copies(const ParameterGroup& group) {
+  Tensors copies, parameters;
+  for (size_t i = 0; i < group.rounded.size(); ++i) {
+    if (!group.rounded[i].defined()) continue;
+    copies.push_back(group.rounded[i]);
+    parameters.push_back(group.parameters[i]);
+  }
+  if (!copies.empty()) at::_foreach_copy_(copies, parameters);
+}
+
 }  // namespace
 
 Optimizer::Optimizer(const OptimizerConfig& config, const std::vector<Parameter>& parameters) {
@@ -40,7 +50,7 @@ Optimizer::Optimizer(const OptimizerConfig& config, const std::vector<Parameter>
     const size_t first = type.adamw_lr && parameter.role != ParameterRole::hidden_matrix ? 2 : 0;
     const size_t usual = first + (is_decayed(parameter.role, config.decayed) ? 0 : 1);
     auto& group = groups_[group_for(parameter, usual, first_own)];
-    group.slots.push_back({parameter, group.rule->initial_state(parameter.tensor.detach())});
+    group.slots.push_back({parameter, group.rule->initial_state(parameter.tensor.detach()), {}});
   }
 }
 
@@ -64,15 +74,26 @@ void Optimizer::step(double lr) {
   for (const auto& group : groups_) {
     ParameterGroup present{
         .parameters = {}, .gradients = {}, .state = {}, .weight_decay = group.weight_decay};
-    for (const auto& [parameter, state] : group.slots) {
+    for (const auto& [parameter, state, rounded] : group.slots) {
       if (!parameter.tensor.grad().defined()) continue;
       present.parameters.push_back(parameter.tensor);
       present.gradients.push_back(parameter.tensor.grad());
       present.stacked_rows.push_back(parameter.stacked_rows);
+      present.rounded.push_back(rounded);
       present.state.resize(state.size());
       for (size_t i = 0; i < state.size(); ++i) present.state[i].push_back(state[i].tensor);
     }
-    if (!present.parameters.empty()) group.rule->update(present, lr * group.lr_factor);
+    if (present.parameters.empty() || group.rule->update_in_one_pass(present, lr * group.lr_factor)) continue;
+    group.rule->update(present, lr * group.lr_factor);
+    renew_copies(present);
+  }
+}
+
+void Optimizer::keep_copy(const torch::Tensor& parameter, const torch::Tensor& rounded) {
+  for (auto& group : groups_) {
+    for (auto& slot : group.slots) {
+      if (slot.parameter.tensor.is_same(parameter)) slot.rounded = rounded;
+    }
   }
 }
 
@@ -95,7 +116,7 @@ Tensors Optimizer::gradients() const {
 TensorMap Optimizer::state() const {
   TensorMap all;
   for (const auto& group : groups_) {
-    for (const auto& [parameter, state] : group.slots) {
+    for (const auto& [parameter, state, rounded] : group.slots) {
       for (const auto& [name, tensor] : state) {
         if (tensor.defined()) all.emplace(parameter.name + "." + name, tensor);
       }

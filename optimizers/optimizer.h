@@ -26,6 +26,9 @@ class Optimizer {
 
   /// One step with learning rate `lr`.
   void step(double lr);
+  /// Steps renew `rounded`, a copy of a parameter in 16 bits, from now on. Does nothing if this optimiser
+  /// does not have the parameter.
+  void keep_copy(const torch::Tensor& parameter, const torch::Tensor& rounded);
   /// Frees the gradients.
   void zero_grad();
   /// The gradients of those parameters that have one.
@@ -39,6 +42,7 @@ class Optimizer {
   struct Slot {
     Parameter parameter;
     std::vector<StateTensor> state;
+    torch::Tensor rounded = {};  // undefined: it has no copy
   };
   struct Group {
     std::shared_ptr<const UpdateRule> rule;

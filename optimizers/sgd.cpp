@@ -1,5 +1,6 @@
 // Stochastic gradient descent, with or without momentum.
 
+#include "kernels/gpu_optimizer.h"
 #include "optimizers/library_rules.h"
 
 namespace zoo {
@@ -12,6 +13,14 @@ class Sgd final : public UpdateRule {
   std::vector<StateTensor> initial_state(const torch::Tensor& parameter) const override {
     if (momentum_ == 0) return {};
     return {{"momentum", at::zeros_like(parameter)}};
+  }
+
+  bool update_in_one_pass(const ParameterGroup& group, double lr) const override {
+    return gpu_step({.rule = StepRule::sgd, .lr = lr, .weight_decay = group.weight_decay, .beta1 = momentum_},
+                    {.parameters = group.parameters,
+                     .gradients = group.gradients,
+                     .first = group.state.empty() ? std::vector<torch::Tensor>() : group.state[0],
+                     .rounded = group.rounded});
   }
 
   void update(const ParameterGroup& group, double lr) const override {

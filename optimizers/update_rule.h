@@ -17,6 +17,8 @@ struct ParameterGroup {
   double weight_decay = 0;
   /// Parameter::stacked_rows of each.
   std::vector<std::vector<int64_t>> stacked_rows = {};
+  /// Copies of parameters in 16 bits, which have to be renewed with them; undefined where there is none.
+  std::vector<torch::Tensor> rounded = {};
 };
 
 struct StateTensor {
@@ -32,6 +34,9 @@ class UpdateRule {
   virtual std::vector<StateTensor> initial_state(const torch::Tensor& parameter) const = 0;
   /// Takes one step with learning rate `lr`. Called without gradient mode; does not change the gradients.
   virtual void update(const ParameterGroup& group, double lr) const = 0;
+  /// The same, and renews `group.rounded`, all in one pass over the parameters. False, and nothing has
+  /// happened, where there is no such pass; the caller then does one after the other. Default: false.
+  virtual bool update_in_one_pass(const ParameterGroup& /*group*/, double /*lr*/) const { return false; }
 };
 
 }  // namespace zoo

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -89,8 +90,19 @@ Learner::Learner(const Experiment& experiment, std::shared_ptr<Model> model,
       processes,
       ReducerOptions{.bucket_bytes = config_.parallel.bucket_mb << 20, .owners = std::move(owners)});
   optimizer_ = std::make_unique<Optimizer>(config_.optimizer, parameters);
+  share_copies();
   prepare_graph(experiment);
   if (config_.ema_decay) average_ = std::make_unique<MovingAverage>(*model_, *config_.ema_decay);
+}
+
+void Learner::share_copies() {
+  if (!rounded_ || shards_) return;
+  const auto copies = rounded_->copies();
+  std::set<const c10::TensorImpl*> parameters;
+  for (const auto& copy : copies) parameters.insert(copy.parameter.unsafeGetTensorImpl());
+  steps_renew_copies_ = parameters.size() == copies.size();  // a parameter has no second copy
+  if (!steps_renew_copies_) return;
+  for (const auto& [parameter, rounded] : copies) optimizer_->keep_copy(parameter, rounded);
 }
 
 void Learner::prepare_graph(const Experiment& experiment) {
@@ -183,7 +195,12 @@ void Learner::step(double lr) {
   }
   if (shards_) shards_->broadcast_parameters();
   if (average_) average_->update();
-  if (rounded_) rounded_->renew();
+  if (!rounded_) return;
+  if (steps_renew_copies_) {
+    rounded_->note_renewal();
+  } else {
+    rounded_->renew();
+  }
 }
 
 std::unique_ptr<SubstituteWeights> Learner::use_average() {

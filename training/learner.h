@@ -85,6 +85,8 @@ class Learner {
 
  private:
   void prepare_graph(const Experiment& experiment);
+  /// Lets steps renew the copies in 16 bits, unless shards change parameters after them.
+  void share_copies();
   std::vector<Batch> checked(const BatchSequence& batches) const;
   /// Makes gradients, times `scale`. Returns the losses of the batches, (n_batches) on the device.
   torch::Tensor losses(const BatchSequence& batches, double scale, GradientExchange exchange);
@@ -102,6 +104,7 @@ class Learner {
   std::optional<Shards> shards_;
   std::unique_ptr<GradientAccumulator> gradients_;
   std::unique_ptr<Optimizer> optimizer_;
+  bool steps_renew_copies_ = false;
   std::unique_ptr<StepGraph> graph_;  // null = steps are not recorded
   bool has_told_obstacle_ = false;
   std::unique_ptr<MovingAverage> average_;

@@ -245,7 +245,18 @@ void RoundedWeights::renew() {
   std::vector<torch::Tensor> parameters;
   for (const auto& owner : owners_) parameters.push_back(owner->matrix().parameter());
   at::_foreach_copy_(copies_, parameters);
+  note_renewal();
+}
+
+void RoundedWeights::note_renewal() {
   for (const auto& owner : owners_) owner->own_matrix().note_rounding();
+}
+
+std::vector<RoundedWeights::Copy> RoundedWeights::copies() const {
+  std::vector<Copy> result;
+  for (size_t i = 0; i < owners_.size(); ++i)
+    result.push_back({.parameter = owners_[i]->matrix().parameter(), .rounded = copies_[i]});
+  return result;
 }
 
 void RoundedWeights::renew_if_changed() {

@@ -165,6 +165,13 @@ class RoundedWeights {
   /// renew(), if a parameter was changed in another way: loaded, or substituted for a while. Until then
   /// products round the parameter itself.
   void renew_if_changed();
+  /// In place of renew(), if the step has written the copies.
+  void note_renewal();
+  /// A matrix and its copy, which whoever changes the matrix may write.
+  struct Copy {
+    torch::Tensor parameter, rounded;
+  };
+  std::vector<Copy> copies() const;
 
  private:
   std::vector<std::shared_ptr<MatrixModule>> owners_;

@@ -21,10 +21,12 @@
 #include "kernels/cpu_rotary.h"
 #include "kernels/gpu/cross_entropy_kernel.h"
 #include "kernels/gpu/gpu_program.h"
+#include "kernels/gpu/optimizer_call.h"
 #include "kernels/gpu/run_time_compiler.h"
 #include "kernels/gpu_dropout.h"
 #include "kernels/gpu_gate.h"
 #include "kernels/gpu_norm.h"
+#include "kernels/gpu_optimizer.h"
 #include "kernels/gpu_rotary.h"
 #include "tests/support/errors.h"
 #include "tests/support/texts_here.h"
@@ -36,6 +38,8 @@ extern const char decoding_attention_cuda[];
 extern const char dropout_cuda[];
 extern const char gate_cuda[];
 extern const char norm_cuda[];
+extern const char optimizer_call_cuda[];
+extern const char optimizer_cuda[];
 extern const char product_call_cuda[];
 extern const char product_cuda[];
 extern const char rotary_cuda[];
@@ -377,6 +381,96 @@ TEST(CudaTexts, RotaryPositionsAreThoseOfTheProcessor) {
   }
 }
 
+/// Tensors of a few sizes, some with a copy in 16 bits, after some steps of an optimiser.
+struct Stepped {
+  std::vector<torch::Tensor> parameters, first, second, n_steps, rounded;
+
+  template <class Step>
+  Stepped(torch::ScalarType type, bool has_state, const Step& step) {
+    torch::manual_seed(8);
+    const auto n = static_cast<int64_t>(kOptimizerTensors) + 5;
+    for (int64_t i = 0; i < n; ++i) {
+      const int64_t size = i == 3   ? 3 * kOptimizerNumbers
+                           : i == 7 ? kOptimizerNumbers + 1
+                           : i == 9 ? 0
+                                    : 1 + i;
+      parameters.push_back(torch::randn({size}));
+      if (has_state) first.push_back(torch::zeros({size}));
+      second.push_back(torch::zeros({size}));
+      n_steps.push_back(torch::zeros({}));
+      rounded.push_back(i % 3 == 0 ? torch::Tensor() : torch::zeros({size}, type));
+    }
+    for (int i = 0; i < 3; ++i) {
+      std::vector<torch::Tensor> gradients;
+      for (const auto& parameter : parameters) gradients.push_back(torch::randn_like(parameter));
+      step(*this, gradients);
+    }
+  }
+};
+
+TEST(CudaTexts, StepsOfOptimizersAreThoseOfTorch) {
+  const TextsHere texts;
+  constexpr double lr = 0.02, decay = 0.3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
+  const auto by_torch = [&](StepRule rule, Stepped& of, const std::vector<torch::Tensor>& gradients) {
+    const auto adam = [&](auto kernel) {
+      at::_foreach_add_(of.n_steps, 1);
+      kernel(of.parameters, gradients, of.first, of.second, at::TensorList{}, of.n_steps, lr, beta1, beta2,
+             decay, eps, false, false);
+    };
+    if (rule == StepRule::adamw) adam([](auto&&... arguments) { at::_fused_adamw_(arguments...); });
+    if (rule == StepRule::adam) adam([](auto&&... arguments) { at::_fused_adam_(arguments...); });
+    if (rule == StepRule::sgd)
+      at::_fused_sgd_(of.parameters, gradients, of.first, decay, of.first.empty() ? 0 : beta1, lr, 0, false,
+                      false, false);
+    for (size_t i = 0; rule == StepRule::lion && i < of.parameters.size(); ++i) {
+      const auto sign = (beta1 * of.first[i] + (1 - beta1) * gradients[i]).sign();
+      of.parameters[i].sub_(lr * (sign + decay * of.parameters[i]));
+      of.first[i].mul_(beta2).add_(gradients[i], 1 - beta2);
+    }
+  };
+  const auto ours = [&](StepRule rule, Stepped& of, const std::vector<torch::Tensor>& gradients) {
+    const bool is_adam = rule == StepRule::adamw || rule == StepRule::adam;
+    const std::vector<torch::Tensor> none;
+    step_by(texts,
+            {.rule = rule,
+             .lr = lr,
+             .weight_decay = decay,
+             .beta1 = of.first.empty() ? 0 : beta1,
+             .beta2 = beta2,
+             .eps = eps},
+            {.parameters = of.parameters,
+             .gradients = gradients,
+             .first = of.first,
+             .second = is_adam ? of.second : none,
+             .n_steps = is_adam ? of.n_steps : none,
+             .rounded = of.rounded});
+    at::_foreach_add_(of.n_steps, 1);
+  };
+  for (const auto type : {torch::kBFloat16, torch::kHalf}) {
+    for (const auto& [rule, has_state] : {std::pair(StepRule::adamw, true),
+                                          {StepRule::adam, true},
+                                          {StepRule::lion, true},
+                                          {StepRule::sgd, true},
+                                          {StepRule::sgd, false}}) {
+      SCOPED_TRACE(
+          fmt::format("{}, rule {}, state {}", torch::toString(type), static_cast<int>(rule), has_state));
+      const Stepped wanted(type, has_state,
+                           [&, rule = rule](auto& of, const auto& g) { by_torch(rule, of, g); }),
+          found(type, has_state, [&, rule = rule](auto& of, const auto& g) { ours(rule, of, g); });
+      for (size_t i = 0; i < wanted.parameters.size(); ++i) {
+        SCOPED_TRACE(i);
+        EXPECT_TRUE(torch::allclose(found.parameters[i], wanted.parameters[i], 1e-5, 1e-6));
+        if (has_state) {
+          EXPECT_TRUE(torch::allclose(found.first[i], wanted.first[i], 1e-5, 1e-6));
+        }
+        if (found.rounded[i].defined()) {
+          EXPECT_TRUE(torch::equal(found.rounded[i], found.parameters[i].to(type)));
+        }
+      }
+    }
+  }
+}
+
 TEST(RunTimeCompiler, IsMissingWithoutALibrary) {
   EXPECT_FALSE(RunTimeCompiler::load({"libno-such-compiler.so.1"}));
   EXPECT_FALSE(RunTimeCompiler::load({"libm.so.6"})) << "another library";
@@ -404,6 +498,7 @@ TEST(RunTimeCompiler, CompilesEveryTextForEveryCard) {
       {embedded::dropout_cuda, "add_dropout_float_bf16_backward"},
       {embedded::gate_cuda, "gelu_by_tanh_bf16_backward"},
       {embedded::norm_cuda, "layer_norm_float_bf16_bf16_backward"},
+      {std::string(embedded::optimizer_call_cuda) + embedded::optimizer_cuda, "optimizer_adamw"},
       {embedded::rotary_cuda, "rotary_interleaved_half"}};
   for (const GpuArchitecture& card : {GpuArchitecture{7, 5}, GpuArchitecture{8, 0}, GpuArchitecture{9, 0}}) {
     for (const auto& [text, function] : texts) {

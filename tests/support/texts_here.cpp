@@ -8,6 +8,7 @@
 #include <c10/util/Exception.h>
 
 #include "kernels/gpu/decoding_attention_call.h"
+#include "kernels/gpu/optimizer_call.h"
 #include "kernels/gpu/product_call.h"
 #include "tests/support/cuda_shim.h"
 
@@ -23,6 +24,7 @@ namespace text {
 #include "kernels/gpu/dropout.cu"
 #include "kernels/gpu/gate.cu"
 #include "kernels/gpu/norm.cu"
+#include "kernels/gpu/optimizer.cu"
 #include "kernels/gpu/product.cu"
 #include "kernels/gpu/rotary.cu"
 }  // namespace text
@@ -50,6 +52,17 @@ void show(ProductCall& call, const TextsHere::Shown& shown) {
   show(call.outputs, shown);
 }
 
+void show(OptimizerCall& call, const TextsHere::Shown& shown) {
+  for (auto& tensor : call.tensors) {
+    show(tensor.parameters, shown);
+    show(tensor.gradients, shown);
+    show(tensor.first, shown);
+    show(tensor.second, shown);
+    show(tensor.n_steps, shown);
+    show(tensor.rounded, shown);
+  }
+}
+
 void show(DecodingAttentionCall& call, const TextsHere::Shown& shown) {
   show(call.heads, shown);
   show(call.keys, shown);
@@ -69,6 +82,7 @@ void show(DecodingAttentionCall& call, const TextsHere::Shown& shown) {
 /// show.
 bool needs_every_block(const std::string& function) {
   return function.starts_with("cross_entropy") || function.starts_with("decoding_attention") ||
+         function.starts_with("optimizer") ||
          (function.find("norm") != function.npos && function.ends_with("_forward"));
 }
 
@@ -160,6 +174,10 @@ TextsHere::TextsHere() {
   add("rotary_interleaved_float", text::rotary_interleaved_float);
   add("rotary_interleaved_bf16", text::rotary_interleaved_bf16);
   add("rotary_interleaved_half", text::rotary_interleaved_half);
+  add("optimizer_adamw", text::optimizer_adamw);
+  add("optimizer_adam", text::optimizer_adam);
+  add("optimizer_lion", text::optimizer_lion);
+  add("optimizer_sgd", text::optimizer_sgd);
   add("product_float_float_1", text::product_float_float_1);
   add("product_float_float_4", text::product_float_float_4);
   add("product_float_float_8", text::product_float_float_8);
