@@ -1,6 +1,6 @@
 // Lion.
 
-#include "kernels/gpu_optimizer.h"
+#include "kernels/gpu/optimizer_kernel.h"
 #include "optimizers/library_rules.h"
 
 namespace zoo {

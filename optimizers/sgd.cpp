@@ -1,6 +1,6 @@
 // Stochastic gradient descent, with or without momentum.
 
-#include "kernels/gpu_optimizer.h"
+#include "kernels/gpu/optimizer_kernel.h"
 #include "optimizers/library_rules.h"
 
 namespace zoo {

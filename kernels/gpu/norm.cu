@@ -1,7 +1,8 @@
 // LayerNorm and RMSNorm in CUDA C++, forward and backward: y = γ ⊙ (x - μ)/√(σ² + ε) + β, or γ ⊙ x/√(mean(x²) + ε). The
 // input may be float and the output 16 bits, so that no pass only converts numbers. x may be the sum of two tensors, such
 // as the residual stream and what a sub-layer adds to it: it is computed and written in the same pass, which may also drop
-// elements of the second one (dropout_numbers.cu). A block computes a row at a time; all sums are float. The text needs no headers, and compiles as C++, too (tests/support/cuda_shim.h).
+// elements of the second one (dropout_numbers.cu). A block computes a row at a time; all sums are float. The text needs no
+// headers, and compiles as C++, too (tests/support/cuda_shim.h).
 
 constexpr int kNormThreads = ZOO_BLOCK_THREADS;
 

@@ -1,6 +1,11 @@
 // Steps of optimisers on a GPU, where parameters of one shape are updated together.
 
+#include <optional>
+#include <vector>
+
+#include "base/named_enum.h"
 #include "optimizers/optimizer.h"
+#include "tests/support/strict_kernels.h"
 #include "tests/training/on_a_gpu.h"
 
 namespace zoo::testing {
@@ -59,6 +64,34 @@ TEST_P(OptimizersOnAGpu, ParametersOfOneShapeTakeTheStepsOfEachAlone) {
     ASSERT_EQ(found.size(), wanted.size());
     for (const auto& [name, tensor] : wanted)
       EXPECT_TRUE(torch::allclose(found.at(name), tensor, 1e-4, 1e-5)) << "way " << i << ", " << name;
+  }
+}
+
+// Our kernel takes the steps of some optimisers, and writes the copies. After others the copies are renewed.
+TEST_P(OptimizersOnAGpu, StepsInOnePassAreTheSameAndRenewCopies) {
+  std::optional<StrictKernels> kernels;
+  if (is_strict()) kernels.emplace();
+  for (const auto kind : {OptimizerKind::adam, OptimizerKind::adamw, OptimizerKind::sgd, OptimizerKind::lion,
+                          OptimizerKind::adafactor}) {
+    SCOPED_TRACE(name_of(kind));
+    const OptimizerConfig config{.type = kind, .weight_decay = 0.1};
+    const auto wanted = after_steps(config, torch::kCPU), found = after_steps(config, device());
+    for (const auto& [name, tensor] : wanted)
+      EXPECT_TRUE(torch::allclose(found.at(name), tensor, 1e-4, 1e-5)) << name;
+    const auto parameters = parameters_on(device());
+    Optimizer optimizer(config, parameters);
+    std::vector<torch::Tensor> copies;
+    for (const auto& parameter : parameters) {
+      copies.push_back(torch::zeros_like(parameter.tensor, torch::kBFloat16).detach());
+      optimizer.keep_copy(parameter.tensor, copies.back());
+    }
+    for (const auto& parameter : parameters)
+      parameter.tensor.mutable_grad() = torch::ones_like(parameter.tensor).detach();
+    optimizer.step(0.1);
+    for (size_t i = 0; i < copies.size(); ++i) {
+      const auto rounded = parameters[i].tensor.detach().to(torch::kBFloat16);
+      EXPECT_TRUE(torch::equal(copies[i].to(torch::kCPU), rounded.to(torch::kCPU))) << parameters[i].name;
+    }
   }
 }
 

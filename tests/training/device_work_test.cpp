@@ -120,11 +120,11 @@ TEST_F(DeviceWorkTest, OfATrainingStep) {
   expect_step("Llama with 16 layers", llama, 1950);
   {
     const StrictKernels kernels;
-    expect_step("GPT-2 with 12 layers and our kernels", gpt2, 720);
-    expect_step("Llama with 16 layers and our kernels", llama, 880);
+    expect_step("GPT-2 with 12 layers and our kernels", gpt2, 680);
+    expect_step("Llama with 16 layers and our kernels", llama, 800);
     auto dropping = gpt2;
     dropping[1] = "model.dropout=0.1";
-    expect_step("GPT-2 with 12 layers, dropout and our kernels", dropping, 760);
+    expect_step("GPT-2 with 12 layers, dropout and our kernels", dropping, 710);
   }
   auto plain = gpt2;
   plain.emplace_back("training.cuda_graphs=false");

@@ -86,7 +86,7 @@ TEST_F(RecordedProcesses, TakeTheStepsThatAreNotRecorded) {
     const auto wanted = trained(std::to_string(i) + "-plain", plain, 1, 1),
                found = trained(std::to_string(i) + "-recorded", cases[i], 0, 0.5);
     EXPECT_EQ(timeless_metrics(found), timeless_metrics(wanted));
-    EXPECT_EQ(read_file(found / "model.safetensors"), read_file(wanted / "model.safetensors"));
+    EXPECT_TRUE(read_file(found / "model.safetensors") == read_file(wanted / "model.safetensors"));
   }
 }
 

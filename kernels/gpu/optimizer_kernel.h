@@ -1,5 +1,5 @@
 #pragma once
-// Steps of optimisers on a GPU by a kernel of our own (gpu/optimizer.cu): one pass over all parameters, which
+// Steps of optimisers on a GPU by a kernel of our own (optimizer.cu): one pass over all parameters, which
 // also writes the copies in 16 bits that products read.
 
 #include <vector>

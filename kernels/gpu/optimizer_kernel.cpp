@@ -1,4 +1,4 @@
-#include "kernels/gpu_optimizer.h"
+#include "kernels/gpu/optimizer_kernel.h"
 
 #include <algorithm>
 #include <array>
