@@ -29,13 +29,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "apps/command_line.h"
 #include "base/error.h"
 #include "comparison/compare.h"
 #include "comparison/planning/comparison_config.h"
 #include "experiments/load_experiment.h"
 #include "tasks/experiment.h"
 #include "tests/cli/support.h"
+#include "tests/support/program_copy.h"
 
 namespace zoo::testing {
 namespace {
@@ -125,24 +125,8 @@ Outcome in_a_copy(const fs::path& dir, const std::function<int()>& body) {
           .err = read_file(err)};
 }
 
-std::vector<std::string> words_of(std::string_view text) {
-  std::vector<std::string> words;
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t end = std::min(text.find(' ', begin), text.size());
-    words.emplace_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return words;
-}
-
 /// The main() of the program zoo.
-int run_command(std::string_view arguments) {
-  auto words = words_of("zoo " + std::string(arguments));
-  std::vector<char*> pointers;
-  for (auto& word : words) pointers.push_back(word.data());
-  pointers.push_back(nullptr);
-  return command_line(static_cast<int>(words.size()), pointers.data());
-}
+int run_command(std::string_view arguments) { return run_program(*plain_words(arguments)); }
 
 /// `zoo compare --out compared`, with short measurements. Trainings are started with the program that is
 /// tested, not with this one.

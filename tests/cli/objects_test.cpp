@@ -12,10 +12,10 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "apps/command_line.h"
 #include "data/images/image_file.h"
 #include "tasks/task.h"
 #include "tests/cli/support.h"
+#include "tests/support/program_copy.h"
 
 namespace zoo::testing {
 namespace {
@@ -106,15 +106,11 @@ training: {steps: 1, batch_size: 4, evaluate_every: 1, threads: 1}
   }
 
   static Outcome zoo(std::vector<std::string> words) {
-    words.insert(words.begin(), "zoo");
-    std::vector<char*> arguments;
-    for (auto& word : words) arguments.push_back(word.data());
-    arguments.push_back(nullptr);
     std::ostringstream out, err;
     auto* const before_out = std::cout.rdbuf(out.rdbuf());
     auto* const before_err = std::cerr.rdbuf(err.rdbuf());
     Outcome outcome;
-    outcome.code = command_line(static_cast<int>(words.size()), arguments.data());
+    outcome.code = run_program(std::move(words));
     std::cout.rdbuf(before_out), std::cerr.rdbuf(before_err);
     outcome.out = out.str(), outcome.err = err.str();
     return outcome;

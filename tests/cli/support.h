@@ -124,6 +124,7 @@ class ZooProcess {
         ::setrlimit(RLIMIT_FSIZE, &limit);
       }
       if (here) {
+        for (const int end : {out[0], out[1], err[0], err[1]}) ::close(end);
         enter(dir);
         be_program(*words);
       }
