@@ -88,7 +88,7 @@ struct GpuNorm : torch::autograd::Function<GpuNorm> {
     const auto saved = context->get_saved_variables();
     const auto &x = saved[0], &gain = saved[1], &means = saved[2], &scales = saved[3];
     const bool is_sum = gradients.size() == 2;
-    // Of the outputs that nobody has read there are no gradients.
+    // An output that nobody has read has no gradient.
     const auto out_type = static_cast<torch::ScalarType>(context->saved_data["out_type"].toInt());
     const auto gradient = gradients[0].defined() ? gradients[0].contiguous()
                                                  : torch::zeros(x.sizes(), x.options().dtype(out_type));

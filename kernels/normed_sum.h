@@ -16,8 +16,8 @@ struct NormedSum {
   torch::Tensor sum, normed;
 };
 
-/// Who reads a norm. A reader that only multiplies it by matrices may have it in their type under mixed
-/// precision.
+/// Who reads a norm. `products`: a reader that only multiplies it by matrices. Under mixed precision it gets
+/// the norm in their type.
 enum class NormReader { any, products };
 
 }  // namespace zoo

@@ -106,7 +106,7 @@ c10::intrusive_ptr<c10d::Backend> make_nccl([[maybe_unused]] const ProcessPlace&
 #endif
 }
 
-/// Gloo reads the memory of the host, and NCCL that of GPUs. What is elsewhere is exchanged as a copy.
+/// Gloo reads the host's memory, and NCCL that of GPUs. A tensor on another device is exchanged as a copy.
 torch::Tensor readable(const torch::Tensor& tensor) {
   return tensor.is_cpu() || tensor.is_cuda() ? tensor : tensor.to(torch::kCPU);
 }

@@ -11,15 +11,8 @@ __device__ inline void add_dropout_forward(const X* inputs, const Y* addends, X*
   const auto* const y = reinterpret_cast<const Eight<Y>*>(addends);
   auto* const out = reinterpret_cast<Eight<X>*>(outputs);
   const long long step = static_cast<long long>(gridDim.x) * kDropoutThreads;
-  for (long long i = static_cast<long long>(blockIdx.x) * kDropoutThreads + threadIdx.x; i < n; i += step) {
-    const DropoutNumbers numbers = rule.numbers(i);
-    const Eight<X> input = x[i];
-    const Eight<Y> addend = y[i];
-    Eight<X> sum;
-    for (int j = 0; j < 8; ++j)
-      set(sum.values[j], to_float(input.values[j]) + to_float(addend.values[j]) * rule.factor(numbers, j));
-    out[i] = sum;
-  }
+  for (long long i = static_cast<long long>(blockIdx.x) * kDropoutThreads + threadIdx.x; i < n; i += step)
+    out[i] = add_dropped(x[i], y[i], rule, i);
 }
 
 template <class X, class Y>

@@ -1,4 +1,4 @@
-// The random numbers of dropout, for all texts: those of Philox4x32 with 7 rounds (Salmon et al. 2011), as the processor
+// The random numbers of dropout, and sums with it, for all texts. The numbers are those of Philox4x32 with 7 rounds (Salmon et al. 2011), as the processor
 // draws them (kernels/isa/dropout_loops.h). One counter has the 16 bits of 8 elements beside each other.
 
 /// The elements of one counter.
@@ -43,3 +43,12 @@ struct DropoutRule {
     return numbers.factor(element, threshold, scale);
   }
 };
+
+/// x + dropout(y) of the elements of a counter.
+template <class X, class Y>
+__device__ inline Eight<X> add_dropped(const Eight<X>& x, const Eight<Y>& y, const DropoutRule& rule, long long counter) {
+  const DropoutNumbers numbers = rule.numbers(counter);
+  Eight<X> sum;
+  for (int j = 0; j < 8; ++j) set(sum.values[j], to_float(x.values[j]) + to_float(y.values[j]) * rule.factor(numbers, j));
+  return sum;
+}

@@ -27,15 +27,7 @@ __device__ inline void add_dropped_row(const In* inputs, const Add* addends, In*
   const auto* const y = reinterpret_cast<const Eight<Add>*>(addends);
   auto* const out = reinterpret_cast<Eight<In>*>(sums);
   const long long end = (first + width) / 8;
-  for (long long i = first / 8 + threadIdx.x; i < end; i += kNormThreads) {
-    const DropoutNumbers numbers = rule.numbers(i);
-    const Eight<In> input = x[i];
-    const Eight<Add> addend = y[i];
-    Eight<In> sum;
-    for (int j = 0; j < 8; ++j)
-      set(sum.values[j], to_float(input.values[j]) + to_float(addend.values[j]) * rule.factor(numbers, j));
-    out[i] = sum;
-  }
+  for (long long i = first / 8 + threadIdx.x; i < end; i += kNormThreads) out[i] = add_dropped(x[i], y[i], rule, i);
 }
 
 /// addends: may be null; otherwise the norm is that of inputs + addends, which is written to `sums` and rounded there.

@@ -12,7 +12,7 @@ namespace zoo {
 
 enum class StepRule { adamw, adam, lion, sgd };
 
-/// What a step computes with, as optimizers/library_rules.h has it.
+/// The rule and the numbers of a step; optimizers/library_rules.h says what they are.
 struct StepNumbers {
   StepRule rule = StepRule::adamw;
   double lr = 0, weight_decay = 0;

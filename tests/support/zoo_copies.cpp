@@ -1,4 +1,4 @@
-// Runs commands of the program for tests in Python (parity/zoo_copies.py), each in a copy of this process.
+// Runs commands of the program for tests in Python (support/zoo_copies.py), each in a copy of this process.
 //
 // Each line of standard input is a command: {"words": [...], "directory": D, "environment": {...}, "input":
 // FILE, "output": FILE, "errors": FILE}. The answer on standard output is its exit code, or minus the signal

@@ -73,7 +73,8 @@ class RecordedProcesses : public ::testing::Test {
   TinyWorld world_;
 };
 
-// Each process records its passes. What they exchange, and the optimiser, are not part of a recording.
+// Each process records its forward and backward pass. The exchange of gradients and the optimiser are not
+// recorded.
 TEST_F(RecordedProcesses, TakeTheStepsThatAreNotRecorded) {
   const std::vector<std::vector<std::string>> cases = {
       {"training.precision=bf16", "model.dropout=0.2"},
