@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "models/inference_scope.h"
 #include "tasks/problem.h"
+#include "tasks/task_type.h"
 
 namespace zoo {
 namespace {
@@ -158,6 +159,17 @@ Batch batch_of_question(const Run& run, const Question& question, std::optional<
     batch.targets = torch::tensor(targets, torch::kInt64);
   }
   return batch.to(torch::kCPU);
+}
+
+void require_alternatives(const Run& run) {
+  const auto head = run.task().purpose().head;
+  const bool has_none = head == HeadKind::detection || head == HeadKind::ctc || head == HeadKind::none;
+  if (has_none || problem_of(run.experiment()) != Problem::single_label ||
+      task_type(run.experiment()).predicts_from == PredictionInput::audio_file)
+    throw UsageError(fmt::format(
+        "a lens is for models that predict one token or class at each place, and this one is of the "
+        "task {}",
+        run.experiment().task.type));
 }
 
 void require_place(const Question& question, int64_t place, std::string_view option) {

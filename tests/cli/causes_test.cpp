@@ -264,6 +264,11 @@ TEST_F(CauseCommands, RefuseInOneLine) {
   dir_->write("short.txt", "to be or not to be\n");
   EXPECT_THAT(problem("lens writer --train short.txt --out x.safetensors"),
               HasSubstr("the data make one batch"));
+  dir_->write("scores.tsv", "sentence\tlabel\nto be\t1\nor not\t2\nto be or\t3\nnot to be\t6\n");
+  train("judge", "{type: text_classification, problem: regression}", "encoder", "scores.tsv");
+  EXPECT_THAT(problem("lens judge --text 'to be'"), HasSubstr("predict one token or class at each place"));
+  EXPECT_THAT(problem("lens judge --train scores.tsv --out x.safetensors"),
+              HasSubstr("predict one token or class at each place"));
   EXPECT_THAT(problem("ablate writer --heads 2.0"), HasSubstr("the model has no layers.2.attention.heads.0"));
   EXPECT_THAT(problem("ablate writer --text 'to be' --by resample"), HasSubstr("there is one text"));
   EXPECT_THAT(problem("ablate writer --text 'to be' --data text.txt"), HasSubstr("give one of them"));

@@ -175,6 +175,12 @@ TEST_F(CauseRoutes, RefuseInOneLine) {
   EXPECT_THAT(problem("/lens", with({{"more", 1}})), HasSubstr("more"));
   EXPECT_THAT(problem("/lens", with({{"lens", "tuned"}})), HasSubstr("lens must be one of plain, trained"));
   EXPECT_THAT(problem("/lens", with({{"lens", "trained"}})), HasSubstr("cannot do trained_lens"));
+  const testing::SmallRuns runs;
+  Service service({.models = {{.id = "ranker", .path = runs.ranker()}}});
+  const testing::ApiServer server(service);
+  const auto answer = HttpClient(server.port()).post("/lens", {{"model", "ranker"}, {"text", "abcd"}});
+  EXPECT_EQ(answer.status, 400);
+  EXPECT_THAT(answer.error(), HasSubstr("predict one token or class at each place"));
   const Json patch = {{"model", "writer"}, {"clean", "abcd"}, {"corrupt", "ab"}};
   EXPECT_THAT(problem("/patch", patch), HasSubstr("has 4 tokens and the corrupted one 2"));
   EXPECT_THAT(problem("/patch", {{"model", "writer"}, {"clean", "abcd"}, {"corrupt", "abcd"}}),

@@ -99,6 +99,7 @@ void show_lens(const LensArguments& arguments) {
     return;
   }
   const auto run = open_for_causes(arguments.run);
+  require_alternatives(run);
   auto question = ask(run, request_of(arguments.input, run));
   const int64_t place = arguments.position.value_or(question.place);
   require_place(question, place, "--position");

@@ -9,7 +9,6 @@
 #include "apps/console/options.h"
 #include "apps/console/texts.h"
 #include "base/error.h"
-#include "tasks/problem.h"
 
 namespace zoo {
 namespace {
@@ -20,19 +19,6 @@ const std::filesystem::path& place_of_lens(const std::optional<std::filesystem::
   if (!out || out->extension() != kExtension)
     throw UsageError("--train: needs a place for the lens: give --out FILE.safetensors");
   return *out;
-}
-
-/// Throws UsageError for a run whose answers are no distribution over tokens or classes.
-void require_shares(const Run& run) {
-  const auto head = run.task().purpose().head;
-  const bool has_none = head == HeadKind::detection || head == HeadKind::ctc || head == HeadKind::none;
-  if (has_none || problem_of(run.experiment()) != Problem::single_label ||
-      task_type(run.experiment()).predicts_from == PredictionInput::audio_file)
-    throw UsageError(
-        fmt::format("--train: a lens is trained for runs that predict one token or class at each place, and "
-                    "this one is of "
-                    "the task {}",
-                    run.experiment().task.type));
 }
 
 }  // namespace
@@ -75,7 +61,7 @@ LensTraining make_lens(const CauseRun& arguments, const TrainLensArguments& trai
                        const std::optional<std::filesystem::path>& out) {
   const auto& file = place_of_lens(out);
   const auto run = open_for_causes(arguments);
-  require_shares(run);
+  require_alternatives(run);
   LensTrainingOptions options;
   options.steps = training.steps.value_or(options.steps);
   options.lr = training.lr.value_or(options.lr);

@@ -151,6 +151,7 @@ struct LensWork {
 
   ModelAnswer next(const ServedModel& model) {
     if (!reading) {
+      require_alternatives(model.run());
       LensOptions options;
       if (kind == LensKind::trained) {
         model.require(Ability::trained_lens);
