@@ -36,6 +36,12 @@ std::pair<torch::Tensor, torch::Tensor> real_tokens(const torch::Tensor& lengths
   return {(torch::arange(T, options) < counts).to(torch::kFloat), counts};
 }
 
+/// How many of the tokens that are no padding have chosen each of E experts: (E). experts: (N, k).
+torch::Tensor tokens_of(const torch::Tensor& experts, const torch::Tensor& is_token, int64_t E) {
+  const auto weights = is_token.reshape({-1, 1}).expand_as(experts).flatten();
+  return torch::bincount(experts.flatten(), weights, E);
+}
+
 std::vector<int64_t> as_list(const torch::Tensor& counts) {
   const auto on_cpu = counts.to(torch::kCPU, torch::kLong).contiguous();
   return {on_cpu.const_data_ptr<int64_t>(), on_cpu.const_data_ptr<int64_t>() + on_cpu.numel()};
@@ -194,35 +200,36 @@ torch::Tensor ExpertsImpl::within_capacity(const torch::Tensor& experts, const t
   return (ranks <= most).unflatten(1, {k, T}).transpose(1, 2).logical_or(is_token.unsqueeze(-1) == 0);
 }
 
-void ExpertsImpl::count_load(const torch::Tensor& scores, const torch::Tensor& counts, int64_t n_dropped) {
-  if (loss_weight_ == 0) return;
+void ExpertsImpl::count_load(const torch::Tensor& scores, const torch::Tensor& is_token,
+                             const torch::Tensor& counts, int64_t n_dropped) {
   const torch::NoGradGuard no_grad;
   const auto log_shares = scores.detach().log_softmax(-1);
-  const double entropy = -(log_shares.exp() * log_shares).sum().item<double>();
+  const double entropy = -(log_shares.exp() * log_shares * is_token.unsqueeze(-1)).sum().item<double>();
+  const auto n_tokens = is_token.sum(torch::kDouble).item<double>();
   const auto on_cpu = counts.to(torch::kCPU, torch::kLong);
   const std::scoped_lock lock(counting_);
   tokens_of_experts_ = tokens_of_experts_.defined() ? tokens_of_experts_ + on_cpu : on_cpu;
   entropy_ += entropy;
-  n_tokens_ += scores.numel() / options.count();
+  n_tokens_ += n_tokens;
   n_dropped_ += n_dropped;
 }
 
 void ExpertsImpl::begin_step() {
   tokens_of_experts_ = torch::Tensor();
   entropy_ = 0;
-  n_tokens_ = n_dropped_ = 0;
+  n_tokens_ = 0;
+  n_dropped_ = 0;
 }
 
 std::optional<ExpertLoad> ExpertsImpl::load_of_step() const {
   if (!tokens_of_experts_.defined()) return std::nullopt;
   const auto of_experts = tokens_of_experts_.to(torch::kDouble);
-  const auto n_tokens = static_cast<double>(n_tokens_);
   const double even = std::log(static_cast<double>(options.count()));
   return ExpertLoad{
       .busiest = (of_experts.max() / of_experts.mean()).item<double>(),
       .idle = (of_experts == 0).to(torch::kDouble).mean().item<double>(),
-      .entropy = options.count() > 1 ? entropy_ / n_tokens / even : 1,
-      .dropped = static_cast<double>(n_dropped_) / (n_tokens * static_cast<double>(options.active()))};
+      .entropy = options.count() > 1 ? entropy_ / n_tokens_ / even : 1,
+      .dropped = static_cast<double>(n_dropped_) / (n_tokens_ * static_cast<double>(options.active()))};
 }
 
 torch::Tensor ExpertsImpl::counts() const {
@@ -242,11 +249,13 @@ torch::Tensor ExpertsImpl::forward(const torch::Tensor& x, const torch::Tensor& 
   const auto tokens = x.flatten(0, -2);
   const auto scores = router(tokens).to(torch::kFloat);
   const auto by_row = scores.unflatten(0, {x.size(0), -1});  // (B, T, E)
+  const bool is_counted = is_training() ? loss_weight_ != 0 : counted_ == CountedPasses::all;
+  const auto is_token = real_tokens(lengths, by_row.size(0), by_row.size(1), x.device()).first;
   torch::Tensor y;
   if (options.chooser() == Chooser::experts) {
     const auto pairs = chosen_by_experts(by_row, lengths);
     y = routed(tokens, pairs).view_as(x);
-    if (is_training()) count_load(scores, torch::tensor(pairs.counts, torch::kLong), 0);
+    if (is_counted) count_load(by_row, is_token, torch::tensor(pairs.counts, torch::kLong), 0);
   } else {
     auto choice = choose_by(scores);
     int64_t n_dropped = 0;
@@ -256,9 +265,8 @@ torch::Tensor ExpertsImpl::forward(const torch::Tensor& x, const torch::Tensor& 
       n_dropped = kept.numel() - kept.sum().item<int64_t>();
     }
     y = routed(tokens, choice).view_as(x);
-    if (is_training())
-      count_load(scores, torch::bincount(choice.experts.flatten(), /*weights=*/{}, options.count()),
-                 n_dropped);
+    if (is_counted)
+      count_load(by_row, is_token, tokens_of(choice.experts, is_token, options.count()), n_dropped);
     if (is_training() && torch::GradMode::is_enabled() && (options.balance() > 0 || options.z_loss() > 0))
       y = WithLoss::apply(y, balance_loss(by_row, choice.experts, lengths), loss_weight_);
   }

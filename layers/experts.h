@@ -98,7 +98,10 @@ struct ExpertChoice {
   torch::Tensor weights;  // (N, k) float
 };
 
-/// How the tokens of some passes in training were divided among experts.
+/// Of which passes the tokens of each expert are counted: those in training, or evaluation too.
+enum class CountedPasses { training, all };
+
+/// How the tokens of some passes were divided among experts.
 struct ExpertLoad {
   double busiest = 0;  // tokens of the busiest expert, divided by the mean over all
   double idle = 0;     // share of the experts that had no token
@@ -121,10 +124,11 @@ class ExpertsImpl : public Cloneable<ExpertsImpl> {
   /// number of targets of a step. They are added to the gradients alone, so that reported losses are those of
   /// the objective. 0: the tokens of these passes are not counted either.
   void weigh_losses(double weight) { loss_weight_ = weight; }
-  /// Begins a step: the tokens of earlier passes in training no longer count. Several threads may be in
+  void count(CountedPasses passes) { counted_ = passes; }
+  /// Begins a step: the tokens of earlier passes no longer count. Several threads may be in
   /// forward(), but none may be during this call and the next two.
   void begin_step();
-  /// How the passes in training since then divided their tokens; nothing if there were none.
+  /// How the passes since then divided their tokens, without padding; nothing if there were none.
   std::optional<ExpertLoad> load_of_step() const;
   /// The tokens (E) int64 on the CPU that each expert had in them; zeros if there were none.
   torch::Tensor counts() const;
@@ -173,14 +177,18 @@ class ExpertsImpl : public Cloneable<ExpertsImpl> {
   torch::Tensor balance_loss(const torch::Tensor& scores, const torch::Tensor& experts,
                              const torch::Tensor& lengths) const;
 
-  void count_load(const torch::Tensor& scores, const torch::Tensor& counts, int64_t n_dropped);
+  /// scores: (B, T, E); is_token: (B, T), 0 for padding; counts: (E).
+  void count_load(const torch::Tensor& scores, const torch::Tensor& is_token, const torch::Tensor& counts,
+                  int64_t n_dropped);
 
   double loss_weight_ = 1;
+  CountedPasses counted_ = CountedPasses::training;
   std::shared_ptr<const ExpertExchange> exchange_;
   std::mutex counting_;
   torch::Tensor tokens_of_experts_;  // (E) int64 on the CPU; undefined: no passes
   double entropy_ = 0;               // Σ over tokens
-  int64_t n_tokens_ = 0, n_dropped_ = 0;
+  double n_tokens_ = 0;
+  int64_t n_dropped_ = 0;
 };
 TORCH_MODULE(Experts);
 

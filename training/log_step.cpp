@@ -24,7 +24,8 @@ void add_loads(const Model& model, Metrics& row) {
     const auto load = experts->load_of_step();
     if (!load) continue;
     row["experts_busiest"] = std::max(row["experts_busiest"], load->busiest);
-    if (load->dropped > 0) row["experts_dropped"] = std::max(row["experts_dropped"], load->dropped);
+    if (experts->options.capacity() > 0)
+      row["experts_dropped"] = std::max(row["experts_dropped"], load->dropped);
     row["experts_idle"] = std::max(row["experts_idle"], load->idle);
     entropy += load->entropy;
     row["router_entropy"] = entropy / ++n_layers;
