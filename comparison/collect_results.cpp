@@ -37,6 +37,7 @@ namespace fs = std::filesystem;
 /// Tokens of the text whose attention maps a report has. Maps of a thousand tokens would make it a hundred
 /// megabytes.
 constexpr int64_t kMostMapTokens = 48;
+constexpr int64_t kLoadBatches = 20;  // of validation data, to see how experts work
 
 /// Without a checkpoint, a training counts as interrupted, unless there are weights from elsewhere.
 SeedEnd end_of(const fs::path& run_dir, const TrainingConfig& training,
@@ -290,6 +291,7 @@ class Collector {
   /// Samples, maps and scaling of one trained run.
   void look_at(const PlannedVariant& variant, const fs::path& run_dir, const Run& run, RunResults& results) {
     results.samples = samples_of(variant, run);
+    results.expert_loads = expert_loads(run, kLoadBatches);
     try {
       if (folds(run.experiment())) results.structure = shown_example(run.task(), run.model());
     } catch (const DataError& error) {

@@ -259,7 +259,11 @@ Curves read_curves(const fs::path& run_dir, const Metric& metric) {
                     .loss = number(is_evaluation ? "valid_loss" : "train_loss"),
                     .metric = value_of(metric, *row, "valid_").value_or(kNone),
                     .grad_norm = number("grad_norm"),
-                    .lr = number("lr")});
+                    .lr = number("lr"),
+                    .experts_busiest = number("experts_busiest"),
+                    .experts_idle = number("experts_idle"),
+                    .experts_dropped = number("experts_dropped"),
+                    .router_entropy = number("router_entropy")});
   }
   return curves;
 }

@@ -108,6 +108,10 @@ static void to_json(Json& json, const Interval& interval) {
           {"n", interval.n}};
 }
 
+static void to_json(Json& json, const LayerLoad& load) {
+  json = {{"place", load.place}, {"tokens", load.tokens}};
+}
+
 static void to_json(Json& json, const LengthResult& result) {
   json = {{"length", result.length}};
   json.update(result.metric);
@@ -342,6 +346,22 @@ Json curve_json(const std::vector<CurvePoint>& points,
   return lists;
 }
 
+/// A list that is absent where no point has the number.
+using SometimesLogged = std::pair<const char*, double CurvePoint::*>;
+
+Json train_curve_json(const std::vector<CurvePoint>& points) {
+  std::vector<SometimesLogged> quantities = {
+      {"train_loss", &CurvePoint::loss}, {"grad_norm", &CurvePoint::grad_norm}, {"lr", &CurvePoint::lr}};
+  for (const SometimesLogged& quantity : {SometimesLogged{"experts_busiest", &CurvePoint::experts_busiest},
+                                          {"experts_idle", &CurvePoint::experts_idle},
+                                          {"experts_dropped", &CurvePoint::experts_dropped},
+                                          {"router_entropy", &CurvePoint::router_entropy}}) {
+    const auto has_it = [&](const CurvePoint& point) { return !std::isnan(point.*quantity.second); };
+    if (std::ranges::any_of(points, has_it)) quantities.push_back(quantity);
+  }
+  return curve_json(points, std::move(quantities));
+}
+
 Json seed_json(const SeedResults& seed, const Metric& metric) {
   const auto known = [&](auto count) { return seed.state ? Json((*seed.state).*count) : Json(); };
   Json valid = seed.scores;
@@ -362,9 +382,7 @@ Json seed_json(const SeedResults& seed, const Metric& metric) {
                {"peak_resident_bytes", known(&TrainingState::peak_resident_bytes)},
                {"curve", curve_json(seed.curves.valid,
                                     {{"valid_loss", &CurvePoint::loss}, {"metric", &CurvePoint::metric}})},
-               {"train_curve", curve_json(seed.curves.train, {{"train_loss", &CurvePoint::loss},
-                                                              {"grad_norm", &CurvePoint::grad_norm},
-                                                              {"lr", &CurvePoint::lr}})}};
+               {"train_curve", train_curve_json(seed.curves.train)}};
   if (!seed.ablated.empty()) json["ablated"] = seed.ablated;
   return json;
 }
@@ -410,6 +428,7 @@ Json run_json(const PlannedVariant& variant, const RunResults& run, const Metric
                {"attention", or_null(run.attention)}};
   if (run.ablation) json["ablation"] = *run.ablation;
   if (run.confusion) json["confusion"] = *run.confusion;
+  if (!run.expert_loads.empty()) json["experts"] = run.expert_loads;
   if (run.structure) json["structure"] = structure_data(*run.structure);
   if (!run.translation_scores.empty()) json["translations"] = run.translation_scores;
   if (!run.slices.empty()) json["slices"] = run.slices;

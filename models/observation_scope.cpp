@@ -22,15 +22,16 @@ ObservationScope::ObservationScope(Model& model, ActivationObserver& observer) :
   for (const auto& stack : stacks_)
     if (stack->is_observed())
       throw UsageError("the model is observed already: end the other ObservationScope");
-  for (const auto& stack : stacks_) {
-    stack->observe(&observer, stacks_.size() == 1                   ? StackSide::only
-                              : stack->role() == StackRole::encoder ? StackSide::encoder
-                                                                    : StackSide::decoder);
-  }
+  for (const auto& stack : stacks_) stack->observe(&observer, side_of(*stack, stacks_.size()));
 }
 
 ObservationScope::~ObservationScope() {
   for (const auto& stack : stacks_) stack->observe(nullptr, StackSide::only);
+}
+
+StackSide side_of(const StackImpl& stack, size_t n_stacks) {
+  if (n_stacks == 1) return StackSide::only;
+  return stack.role() == StackRole::encoder ? StackSide::encoder : StackSide::decoder;
 }
 
 TokenEmbedders token_embedders_of(const torch::nn::Module& model) {

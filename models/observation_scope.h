@@ -49,5 +49,7 @@ class TokenVectorScope {
 
 /// The stacks of a model in the order in which they compute; empty: it has no activations with names.
 std::vector<std::shared_ptr<StackImpl>> stacks_of(const torch::nn::Module& model);
+/// Which of a model's `n_stacks` a stack is.
+StackSide side_of(const StackImpl& stack, size_t n_stacks);
 
 }  // namespace zoo

@@ -13,6 +13,7 @@
 #include <c10/core/Device.h>
 
 #include "analysis/attention_maps.h"
+#include "analysis/expert_loads.h"
 #include "checkpoints/checkpoint.h"
 #include "checkpoints/guess.h"
 #include "comparison/planning/plan.h"
@@ -50,6 +51,8 @@ struct CurvePoint {
   double step, tokens, flops, seconds, loss;
   double metric;         // of an evaluation
   double grad_norm, lr;  // of training
+  /// Of training with experts, in the layer where the work was least even: see ExpertLoad.
+  double experts_busiest, experts_idle, experts_dropped, router_entropy;
 };
 struct Curves {
   std::vector<CurvePoint> valid, train;
@@ -149,6 +152,7 @@ struct RunResults {
   std::optional<AttentionReport> attention = {};
   std::optional<ShownStructure> structure = {};   // of a model that folds: a chain of the validation data
   std::optional<ConfusionMatrix> confusion = {};  // summed over the seeds that did not fail
+  std::vector<LayerLoad> expert_loads = {};       // of one seed; empty for a model without experts
 };
 
 /// What a key of a grid changes on average over the other keys, see main_effects().

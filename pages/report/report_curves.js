@@ -31,6 +31,18 @@ const CURVE_Y = {
               tick: tickNumber, say: rateText, number: rateText, noisy: true},
   lr: {list: 'train_curve', key: 'lr', name: 'learning rate', label: 'learning rate', tick: tickRate, say: rateText,
        number: rateText, whole: true},
+  // Of a mixture of experts, in the layer where the work was least even.
+  experts_busiest: {list: 'train_curve', key: 'experts_busiest', name: 'busiest expert',
+                    label: 'tokens of the busiest expert / even share', tick: tickNumber, say: rateText, number: rateText,
+                    noisy: true},
+  experts_idle: {list: 'train_curve', key: 'experts_idle', name: 'idle experts', label: 'share of experts without tokens',
+                 tick: tickNumber, say: rateText, number: rateText, noisy: true, whole: true},
+  experts_dropped: {list: 'train_curve', key: 'experts_dropped', name: 'dropped choices',
+                    label: 'share of choices beyond the capacity', tick: tickNumber, say: rateText, number: rateText,
+                    noisy: true, whole: true},
+  router_entropy: {list: 'train_curve', key: 'router_entropy', name: 'router entropy',
+                   label: "entropy of the router's softmax (1: even)", tick: tickNumber, say: rateText, number: rateText,
+                   noisy: true},
 };
 
 // The first part of a curve is far from the rest, so the frame is made for the rest unless the reader wants all of it.

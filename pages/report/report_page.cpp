@@ -14,6 +14,7 @@
 #include "pages/json.h"
 #include "pages/page_template.h"
 #include "pages/tables/confusion.h"
+#include "pages/tables/expert_tables.h"
 #include "pages/tables/report_document.h"
 
 namespace zoo {
@@ -26,7 +27,7 @@ namespace {
 constexpr size_t kMostPoints = 120, kFewestPoints = 12;  // of one curve
 constexpr size_t kAllPoints = 50'000;                    // of all curves together: 3 MB
 constexpr size_t kAttentionBytes = 3'500'000, kSampleBytes = 1'000'000, kConfusionBytes = 1'000'000,
-                 kExampleBytes = 500'000, kStructureBytes = 1'000'000;
+                 kExampleBytes = 500'000, kStructureBytes = 1'000'000, kExpertBytes = 300'000;
 
 /// A number with six significant digits: more cannot be seen, and make the page larger.
 Json rounded(const Json& value) {
@@ -143,20 +144,19 @@ Json page_data(const Json& results) {
   for (const auto& run : results["runs"])
     data["runs"].push_back(shown_run(run, member(results, "differences"), points));
   Room samples(kSampleBytes), attention(kAttentionBytes), confusion(kConfusionBytes), examples(kExampleBytes),
-      structure(kStructureBytes);
+      structure(kStructureBytes), experts(kExpertBytes);
   for (const size_t i : by_interest(results)) {
     const Json& run = results["runs"][i];
     data["runs"][i]["samples"] = samples.admit(member(run, "samples"));
     data["runs"][i]["examples"] = examples.admit(shown_examples(member(run, "examples")));
     data["runs"][i]["structure"] = structure.admit(member(run, "structure"));
     data["runs"][i]["attention"] = attention.admit(shown_attention(member(run, "attention")));
+    if (!expert_loads_of(run).empty()) data["runs"][i]["experts"] = experts.admit(member(run, "experts"));
     if (confusion_of(run)) data["runs"][i]["confusion"] = confusion.admit(member(run, "confusion"));
   }
-  data["left_out"] = {{"samples", samples.left_out()},
-                      {"examples", examples.left_out()},
-                      {"structure", structure.left_out()},
-                      {"attention", attention.left_out()},
-                      {"confusion", confusion.left_out()}};
+  data["left_out"] = {{"samples", samples.left_out()},     {"examples", examples.left_out()},
+                      {"structure", structure.left_out()}, {"attention", attention.left_out()},
+                      {"confusion", confusion.left_out()}, {"experts", experts.left_out()}};
   return data;
 }
 

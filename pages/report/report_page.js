@@ -10,6 +10,7 @@ import {buildCost, buildQuality, buildScaling, seedMean} from './report_costs.js
 import {buildCurves} from './report_curves.js';
 import {buildEffects} from './report_effects.js';
 import {buildExamples} from './report_examples.js';
+import {buildExperts} from './report_experts.js';
 import {factors, factorText, MANY} from './report_factors.js';
 import {buildLengths} from './report_lengths.js';
 import {legendEntries, lookOf, roles} from './report_looks.js';
@@ -408,6 +409,7 @@ const SECTIONS = [
   ['results', 'Results', buildTable], ['effects', 'Main effects', buildEffects],
   ['quality', 'Quality', buildQuality], ['curves', 'Learning curves', buildCurves],
   ['lengths', 'Quality against length', buildLengths], ['confusion', 'Confusion matrix', buildConfusion],
+  ['experts', 'Experts', buildExperts],
   ['cost', 'Quality against cost', buildCost],
   ['sizes', 'Sizes', buildSizes], ['scaling', 'Cost against length', buildScaling], ['tuning', 'Tuning', buildTuning],
   ['slices', 'Where they differ', buildSlices], ['translations', 'Translations', buildTranslations],

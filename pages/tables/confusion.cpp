@@ -9,15 +9,7 @@
 namespace zoo {
 namespace {
 
-constexpr int64_t kMostCount = int64_t{1} << 40;  // sums of counts fit in 64 bits
-
-bool is_count(const Json& value) {
-  return value.is_number_integer() && value.get<int64_t>() >= 0 && value.get<int64_t>() <= kMostCount;
-}
-
-bool is_row_of_counts(const Json& row, size_t n) {
-  return row.is_array() && row.size() == n && std::ranges::all_of(row, is_count);
-}
+bool is_row_of_counts(const Json& row, size_t n) { return is_list_of_counts(row) && row.size() == n; }
 
 }  // namespace
 

@@ -13,6 +13,7 @@
 
 #include "io/json_document.h"
 #include "pages/tables/confusion.h"
+#include "pages/tables/expert_tables.h"
 #include "pages/tables/report_document.h"
 
 namespace zoo::markdown {
@@ -188,6 +189,31 @@ std::string sizes(const Json& results) {
   if (const auto p = number_at(fit, "p_equal_exponents"))
     text += fmt::format(" Equal exponents: {}.", p_text(*p));
   return text + "\n\n" + table({"variant", "exponent", "compute"}, rows, 1) + "\n";
+}
+
+// ---- Experts ----
+
+std::string experts(const Json& results) {
+  std::vector<Row> rows;
+  for (const auto& run : results["runs"]) {
+    const auto layers = expert_loads_of(run);
+    if (layers.empty()) continue;
+    double busiest = 0;
+    int64_t idle = 0;
+    size_t all = 0;
+    for (const auto& layer : layers) {
+      busiest = std::max(busiest, layer.busiest());
+      idle += layer.n_idle();
+      all += layer.tokens.size();
+    }
+    rows.push_back(
+        {plain(text_at(run, "name")), fmt::format("{:.2f}", busiest), fmt::format("{} of {}", idle, all)});
+  }
+  if (rows.empty()) return "";
+  return "## Experts\n\nHow the tokens of validation data are divided, over all layers of one seed: those of "
+         "the "
+         "busiest expert, divided by an even share, and the experts that had none.\n\n" +
+         table({"run", "busiest", "without tokens"}, rows, 1) + "\n";
 }
 
 // ---- Mistakes ----

@@ -20,6 +20,8 @@ std::string sizes(const Json& results);
 /// Bits per byte on slices of the texts, and verdicts against the baseline.
 std::string slices(const Json& results);
 
+/// How evenly the experts of runs with a mixture of experts work.
+std::string experts(const Json& results);
 /// The commonest mistakes of runs that classify.
 std::string mistakes(const Json& results);
 

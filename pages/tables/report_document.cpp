@@ -1,5 +1,8 @@
 #include "pages/tables/report_document.h"
 
+#include <algorithm>
+#include <cstdint>
+
 #include <fmt/format.h>
 
 #include "base/error.h"
@@ -59,6 +62,14 @@ const Json& member(const Json& object, const char* key) {
   if (!object.is_object()) return null;
   const auto found = object.find(key);
   return found == object.end() ? null : *found;
+}
+
+bool is_list_of_counts(const Json& value) {
+  constexpr int64_t most = int64_t{1} << 40;
+  const auto is_count = [](const Json& one) {
+    return one.is_number_integer() && one.get<int64_t>() >= 0 && one.get<int64_t>() <= most;
+  };
+  return value.is_array() && std::ranges::all_of(value, is_count);
 }
 
 std::optional<double> number_at(const Json& object, const char* key) {

@@ -19,6 +19,9 @@ void check_results(const nlohmann::ordered_json& results);
 /// The member `key` of an object; null where it has no such member, or where `object` is no object.
 const nlohmann::ordered_json& member(const nlohmann::ordered_json& object, const char* key);
 
+/// Whether the value is a list of whole numbers from 0 to 2⁴⁰, whose sums fit in 64 bits.
+bool is_list_of_counts(const nlohmann::ordered_json& value);
+
 /// The number at `key`; absent where there is none.
 std::optional<double> number_at(const nlohmann::ordered_json& object, const char* key);
 

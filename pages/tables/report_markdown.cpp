@@ -194,8 +194,8 @@ std::string report_markdown(const Json& results) {
   page += grid_table(results, metric) + notices(results);
   page += runs_table(results, metric) + "\n";
   page += effects(results, metric) + curves(results, metric) + lengths(results, metric) + slices(results) +
-          mistakes(results) + sizes(results) + tuning(results, metric) + differences(results) +
-          gaps(results) + facts(results);
+          mistakes(results) + experts(results) + sizes(results) + tuning(results, metric) +
+          differences(results) + gaps(results) + facts(results);
   if (!command.empty()) page += fmt::format("```\n{}\n```\n", command);
   return page;
 }

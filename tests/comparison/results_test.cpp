@@ -89,6 +89,38 @@ TEST_F(CollectedResults, SumUpAllSeedsThatDidNotFail) {
   EXPECT_EQ(results["notices"][0]["kind"], "failure");
 }
 
+// How experts work is measured on validation data, and their balance in training is part of the curve.
+TEST_F(CollectedResults, HaveTheLoadOfExperts) {
+  const auto dense = trained("language_modeling", 1, 4000);
+  const auto dir = world_.path("mixture");
+  train(world_.experiment("language_modeling",
+                          {"training.steps=4", "training.log_every=2", "model.n_layers=2",
+                           "model.experts={count: 4, active: 2, d_ff: 8, first_dense: 1}"}),
+        {.run_dir = dir});
+  const auto results = collected(plan_of({dense, dir}));
+  const auto &plain = results["runs"][0], &mixture = results["runs"][1];
+  EXPECT_FALSE(plain.contains("experts"));
+  EXPECT_FALSE(plain["seeds"][0]["train_curve"].contains("router_entropy"));
+
+  const auto run = Run::open(dir);
+  ASSERT_EQ(run.experiment().model.n_layers, 2);
+  ASSERT_EQ(mixture["experts"].size(), 1U) << "the first layer is dense";
+  EXPECT_EQ(mixture["experts"][0]["place"], "layers.1.feed_forward");
+  int64_t n_tokens = 0, n_chosen = 0;
+  for (const auto& batch : run.batches(Split::valid, {}, 20)) n_tokens += batch.tokens;
+  for (const auto& n : mixture["experts"][0]["tokens"]) n_chosen += n.get<int64_t>();
+  EXPECT_EQ(n_chosen, 2 * n_tokens);
+  EXPECT_TRUE(expert_loads(run, 20)[0].tokens == mixture["experts"][0]["tokens"].get<std::vector<int64_t>>())
+      << "counted from zero each time";
+
+  const auto& curve = mixture["seeds"][0]["train_curve"];
+  EXPECT_EQ(curve["step"], (Json{2, 4}));
+  for (const auto* key : {"experts_busiest", "experts_idle", "router_entropy"})
+    EXPECT_EQ(curve[key].size(), 2U) << key;
+  EXPECT_GE(curve["experts_busiest"][0].get<double>(), 1.0);
+  EXPECT_FALSE(curve.contains("experts_dropped")) << "without a capacity none is dropped";
+}
+
 // The trained models of one row, without parts, are another row.
 TEST_F(CollectedResults, AnAblationIsMeasuredOnTheTrainedModels) {
   Comparison comparison;

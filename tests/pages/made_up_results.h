@@ -244,6 +244,22 @@ inline Json made_up_lengths(double quality, double half) {
   return list;
 }
 
+/// Gives a run the experts of two layers and their balance in training; one expert has no token.
+inline void add_experts(Json& run, const std::vector<int64_t>& tokens) {
+  run["experts"] = {{{"place", "layers.0.feed_forward"}, {"tokens", tokens}},
+                    {{"place", "layers.1.feed_forward"}, {"tokens", tokens}}};
+  std::ranges::reverse(run["experts"][1]["tokens"]);
+  for (auto& seed : run["seeds"]) {
+    auto& train = seed["train_curve"];
+    for (size_t i = 0; i < train["step"].size(); ++i) {
+      const double done = static_cast<double>(i) / static_cast<double>(train["step"].size());
+      train["experts_busiest"].push_back(1 + std::exp(-3 * done));
+      train["experts_idle"].push_back(0.25 * (1 - done));
+      train["router_entropy"].push_back(0.6 + 0.3 * done);
+    }
+  }
+}
+
 /// The confusion matrix of a classifier. The second class is never right where there are more than two.
 inline Json made_up_confusion(const std::vector<std::string>& labels, int64_t salt) {
   Json counts = Json::array();
@@ -596,6 +612,8 @@ inline Json norm_placement() {
     }
   }
   auto results = made_up_results(comparison);
+  add_experts(results["runs"][0], {40, 10, 0, 30});
+  add_experts(results["runs"][1], std::vector<int64_t>(64, 5));
   results["match"] = nullptr;
   results["tuning"] = made_up_tuning(results["runs"]);
   results["sizes"] = made_up_sizes(results["runs"], {"pre-norm", "post-norm"});

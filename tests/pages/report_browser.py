@@ -151,6 +151,7 @@ def check_sections(page, results):
     has_metric = any(is_number(mean) for mean in results.finals().values())
     expected = {"results": True, "quality": has_metric, "curves": has_curve,
                 "confusion": any(run.get("confusion") for run in runs),
+                "experts": any(run.get("experts") for run in runs),
                 "lengths": any(len(run.get("lengths") or []) > 1 for run in runs),
                 "scaling": any(run.get("scaling") for run in runs), "samples": any(run.get("samples") for run in runs),
                 "examples": any(run.get("examples") for run in runs),
@@ -223,7 +224,7 @@ def check_curves(page, results):
         # Bits per byte are a multiple of the loss: the lines may be the same, but not the axis.
         drawn = (other["ticks"], other["lines"]) != (before["ticks"], before["lines"])
         check(other["y"] != before["y"] and drawn, f"{value} is drawn like the first choice")
-        noisy = value in ("train_loss", "grad_norm")
+        noisy = value not in ("metric", "valid_loss", "lr")
         smooths = page.run("document.querySelector('input[name=\"curve-smoothing\"]').checkVisibility()")
         check(smooths == noisy, f"{value} can{' not' * (not smooths)} be smoothed")
         if noisy:
@@ -390,6 +391,28 @@ def check_confusion(page, results):
         for text, (n, i, j) in zip(said, confusions):
             check(text.startswith(f"{labels[i]} taken for {labels[j]} {n} ("), f"{run['name']}: “{text}” is not {n} {labels[i]}")
     page.run("document.querySelectorAll('#confusion details').forEach(node => { node.open = false; })")
+
+
+def check_experts(page, results):
+    """The load of every expert, its shade, and what is said of them."""
+    page.load("pages/page.js", "pageModule")
+    for run in (run for run in results.runs if run.get("experts")):
+        card = f"document.querySelector('#experts .output[data-run={json.dumps(json.dumps(run['name']))[1:-1]}]')"
+        loads = [layer["tokens"] for layer in run["experts"]]
+        even = [[n * len(row) / sum(row) for n in row] for row in loads]
+        numbered = max(map(len, loads)) <= 16
+        cells = page.run(f"[...{card}.querySelectorAll('tbody tr')].map(row => [...row.querySelectorAll('td')].map("
+                         "cell => [cell.textContent, getComputedStyle(cell).backgroundColor, cell.className]))")
+        shades = page.run(f"{json.dumps(even)}.map(row => row.map(value => value ? pageModule.colour(Math.min(1, value / 2))"
+                          ".replace(/ /g, ', ') : 'rgba(0, 0, 0, 0)'))")
+        for row, (counts, values) in enumerate(zip(loads, even)):
+            for e, (n, value) in enumerate(zip(counts, values)):
+                text = ("0" if n == 0 else f"{value:.2f}") if numbered else ""
+                check(cells[row][e] == [text, shades[row][e], "idle" if n == 0 else ""], f"{run['name']}: {cells[row][e]}")
+        said = page.run(f"{card}.querySelector('.loads').textContent").replace("\u202f", " ")
+        idle = sum(n == 0 for row in loads for n in row)
+        busiest = max(value for row in even for value in row)
+        check(said.startswith(f"The busiest has {busiest:.2f} × its share; {f'{idle} of' if idle else 'all had tokens'}"), said)
 
 
 def check_charts(page):
@@ -581,6 +604,8 @@ def check_page(page, path, results):
         check_attention(page, results)
     if "confusion" in sections:
         check_confusion(page, results)
+    if "experts" in sections:
+        check_experts(page, results)
     check_charts(page)
     if "curves" in sections:
         check_legend(page, results)
