@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Plants the mistakes of tests/planted/mistakes.py in a checkout, and says which of them no test notices.
 
-  scripts/plant.py plant             changes the sources: each mistake waits for ZOO_MISTAKE=NUMBER; git checkout takes them out
+  scripts/plant.py plant [NUMBER…]   changes the sources: each mistake waits for ZOO_MISTAKE=NUMBER; git checkout takes them out
   scripts/plant.py check             says which mistakes the sources have no place for any more
   scripts/plant.py run [NUMBER…]     runs the tests with each mistake, after scripts/build.sh has built what was planted
       --stage own|above|references   with the tests of the mistake's folder; of those above it, too; of the references
@@ -68,18 +68,19 @@ def check():
         sys.exit(1)
 
 
-def plant():
+def plant(numbers):
     changed = subprocess.run(["git", "status", "--porcelain"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     if changed:
         sys.exit("plant: the checkout has changes; commit them, or plant in a clean clone")
     check()
-    for number, mistake in enumerate(MISTAKES):
+    for number in numbers:
+        mistake = MISTAKES[number]
         path = ROOT / mistake.file
         text = path.read_text()
         text = text.replace(mistake.right, planted_text(number, mistake))
         header = '#include "tests/planted/planted.h"\n'
         path.write_text(text if text.startswith(header) else header + text)
-    print(f"{len(MISTAKES)} mistakes are planted: build with scripts/build.sh, then scripts/plant.py run")
+    print(f"{len(numbers)} mistakes are planted: build with scripts/build.sh, then scripts/plant.py run")
 
 
 def commands_of(mistake, stage, build):
@@ -172,12 +173,13 @@ def main():
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release")
     options = parser.parse_args()
+    numbers = options.numbers or list(range(len(MISTAKES)))
     if options.action == "check":
         check()
     elif options.action == "plant":
-        plant()
+        plant(numbers)
     else:
-        run(options.numbers or list(range(len(MISTAKES))), options.stage, options.jobs, options.build)
+        run(numbers, options.stage, options.jobs, options.build)
 
 
 if __name__ == "__main__":
