@@ -13,7 +13,9 @@ namespace zoo {
 namespace {
 
 /// The norm of the weights of each place of a kernel (D, I, K): (K).
-torch::Tensor norms_of_places(const torch::Tensor& kernel) { return kernel.square().sum({0, 1}).sqrt(); }
+torch::Tensor norms_of_places(const torch::Tensor& kernel) {
+  return kernel.square().sum(torch::IntArrayRef({0, 1})).sqrt();
+}
 
 }  // namespace
 

@@ -50,7 +50,9 @@ int64_t length_for(const Run& run, const RepeatedTokens& options, int64_t n_befo
 
 /// The mean weight on a key `back` columns before each query from `first` on, for each head: (H).
 torch::Tensor weight_on(const torch::Tensor& map, int64_t first, int64_t back) {
-  return map.diagonal(-back, -2, -1).narrow(-1, first - back, map.size(-2) - first).mean({0, 2});
+  return map.diagonal(-back, -2, -1)
+      .narrow(-1, first - back, map.size(-2) - first)
+      .mean(torch::IntArrayRef({0, 2}));
 }
 
 double weight_of(const HeadKinds& head, HeadRole role) {

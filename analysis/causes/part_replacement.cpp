@@ -49,7 +49,8 @@ std::map<ActivationPlace, torch::Tensor> mean_activations(Model& model, const st
         count = lengths.sum().item<int64_t>();
       }
       auto& sum = means[place];
-      sum = sum.defined() ? sum + rows.sum({0, 1}) : rows.sum({0, 1});
+      const auto more = rows.sum(torch::IntArrayRef({0, 1}));
+      sum = sum.defined() ? sum + more : more;
       counts[place] += count;
     }
   }
