@@ -132,7 +132,6 @@ Image read_of_set(int64_t index, int64_t n, const std::function<Image(int64_t)>&
   try {
     return read(index);
   } catch (const DataError&) {
-    constexpr size_t most_bytes = 200;  // of those that are named
     std::vector<std::string> problems(static_cast<size_t>(n));
     at::parallel_for(0, n, 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
@@ -145,12 +144,8 @@ Image read_of_set(int64_t index, int64_t n, const std::function<Image(int64_t)>&
     });
     std::erase(problems, "");
     if (problems.size() < 2) throw;
-    auto named = problems.front();
-    size_t n_named = 1;
-    while (n_named < problems.size() && named.size() + problems[n_named].size() <= most_bytes)
-      named += "; " + problems[n_named++];
-    throw DataError(fmt::format("{} of {} images cannot be read: {}{}", problems.size(), n, named,
-                                n_named < problems.size() ? "; …" : ""));
+    throw DataError(fmt::format("{} of {} images cannot be read: {}; {}{}", problems.size(), n, problems[0],
+                                problems[1], problems.size() > 2 ? "; …" : ""));
   }
 }
 

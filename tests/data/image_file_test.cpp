@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -86,8 +87,8 @@ TEST(FileListing, FindsImagesAtEveryDepthAndCountsTheRest) {
   EXPECT_EQ(list_files(dir / "a/deep", is_image_name).skipped_text(), std::nullopt);
 }
 
-TEST(ImageFile, AllDamagedFilesOfASetAreNamed) {
-  const std::vector<std::string> problems{"", "a.png: damaged", "", "b.png: damaged", ""};
+TEST(ImageFile, DamagedFilesOfASetAreNamed) {
+  std::vector<std::string> problems{"", "a.png: damaged", "", "b.png: damaged", ""};
   const auto read = [&](int64_t i) {
     const auto& problem = problems[static_cast<size_t>(i)];
     if (!problem.empty()) throw DataError(problem);
@@ -98,6 +99,9 @@ TEST(ImageFile, AllDamagedFilesOfASetAreNamed) {
   EXPECT_EQ(message_of<DataError>([&] { read_of_set(1, 3, read); }), "a.png: damaged");
   EXPECT_EQ(message_of<DataError>([&] { read_of_set(0, 5, read); }), "no error")
       << "others are not looked at";
+  problems = {std::string(200, 'a'), std::string(200, 'b'), "c"};
+  EXPECT_EQ(message_of<DataError>([&] { read_of_set(0, 3, read); }),
+            fmt::format("3 of 3 images cannot be read: {}; {}; …", problems[0], problems[1]));
 }
 
 // What Exif says is compared with PIL in tests/parity; here is what must be ignored.
