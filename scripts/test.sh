@@ -9,7 +9,7 @@ scripts/build.sh release
 export ZOO_REQUIRE_REFERENCES=1  # setup.sh has installed the references, so a skipped comparison is a failure
 export ZOO_DATA_MIRROR=${ZOO_DATA_MIRROR:-$([ -d ../shared/data ] && cd ../shared/data && pwd || true)}
 # Tests write thousands of small files, and wait for the disk at each that has to survive a loss of power. Memory is faster.
-least_gigabytes=8
+least_gigabytes=2
 if [ -z "${TMPDIR-}" ] && [ "$(df --output=avail -B1G /dev/shm 2>/dev/null | tail -n 1)" -ge "$least_gigabytes" ] 2>/dev/null; then
   export TMPDIR=/dev/shm
 fi
