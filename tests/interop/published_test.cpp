@@ -28,6 +28,7 @@
 #include "interop/foreign_model.h"
 #include "io/files.h"
 #include "models/families/pairs/dual_encoder.h"
+#include "models/families/wave_encoder.h"
 #include "tasks/images/image_task.h"
 #include "tests/support/errors.h"
 
@@ -250,6 +251,41 @@ INSTANTIATE_TEST_SUITE_P(Models, Published, ::testing::ValuesIn(published_files(
   std::ranges::replace_if(name, [](unsigned char letter) { return !std::isalnum(letter); }, '_');
   return name;
 });
+
+/// The configuration of texts of CLIP's file with these keys.
+DualEncoderConfig clip_with(const Json& more) {
+  Json config = {{"model_type", "clip"}, {"projection_dim", 6}};
+  config.update(more);
+  return experiment_of(config).model.architecture.as<DualEncoderConfig>();
+}
+
+// The first files of CLIP name an end token that is none: the highest id stands for the text.
+TEST(PublishedModels, TextsOfClipEndAsTheirFilesSay) {
+  const auto first = clip_with({{"text_config", {{"eos_token_id", 2}}}});
+  EXPECT_EQ(first.text_pooling, TextPooling::highest);
+  EXPECT_FALSE(first.end_token);
+  const auto later = clip_with({{"text_config", {{"eos_token_id", 300}}}});
+  EXPECT_EQ(later.text_pooling, TextPooling::end);
+  EXPECT_EQ(later.end_token, 300);
+  EXPECT_EQ(clip_with(Json::object()).end_token, 49407);
+  const auto both =
+      clip_with({{"text_config", {{"eos_token_id", 2}}}, {"text_config_dict", {{"eos_token_id", 7}}}});
+  EXPECT_EQ(both.end_token, 7) << "text_config_dict counts alone";
+}
+
+TEST(PublishedModels, MasksOfRecordingsHaveTheUsualValues) {
+  const auto masks_of = [](const Json& more) {
+    Json config = {{"model_type", "wav2vec2"}, {"vocab_size", 20}};
+    config.update(more);
+    return experiment_of(config).model.architecture.as<WaveEncoderConfig>().masks;
+  };
+  const auto usual = masks_of(Json::object());
+  ASSERT_TRUE(usual);
+  EXPECT_EQ(usual->least_time_masks, 2);
+  EXPECT_EQ(usual->least_feature_masks, 0);
+  EXPECT_DOUBLE_EQ(usual->time_share, 0.05);
+  EXPECT_FALSE(masks_of({{"mask_time_prob", 0.0}}));
+}
 
 TEST(PublishedModels, AreOfAllFamilies) {
   std::map<std::string, int> models;

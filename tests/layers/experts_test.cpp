@@ -204,6 +204,9 @@ TEST(Experts, TrainingCountsTheirLoad) {
               1e-5);
   experts->begin_step();
   EXPECT_FALSE(experts->load_of_step());
+  experts->weigh_losses(0);
+  experts(x);
+  EXPECT_FALSE(experts->load_of_step()) << "such passes are no part of a step";
 }
 
 TEST(Experts, PaddingIsNoLoadAndEvaluationMayBeCounted) {

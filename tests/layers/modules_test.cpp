@@ -168,6 +168,32 @@ TEST(Residual, NormsComputeTheSumsThatTheyRead) {
   }
 }
 
+TEST(Residual, ASumThatWaitsHasTheTypeOfItsValue) {
+  for (const auto type : {torch::kFloat, torch::kBFloat16}) {
+    const auto x = torch::randn({1, 2, 3}).to(torch::kBFloat16), y = torch::randn({1, 2, 3}).to(type);
+    ResidualSum sum(PendingSum{.x = x, .y = y, .p = 0});
+    const auto promised = sum.type();
+    EXPECT_EQ(promised, type);
+    EXPECT_EQ(sum.value().scalar_type(), promised);
+  }
+}
+
+// Each sum draws its random numbers before the next sub-layer draws its own.
+TEST(Residual, ParallelSumsDrawTheirNumbersInTurn) {
+  const torch::NoGradGuard no_grad;
+  const auto f = [](const torch::Tensor& h) { return dropout(torch::sin(h), 0.25); };
+  const auto g = [](const torch::Tensor& h) { return dropout(torch::cos(h), 0.25); };
+  Residual residual(
+      ResidualOptions(NormOptions(kModuleWidth), {"f", "g"}).placement(NormPlacement::parallel).dropout(0.5));
+  const auto x = torch::randn({2, 5, kModuleWidth});
+  torch::manual_seed(9);
+  const auto found = residual->forward(x, {f, g});
+  torch::manual_seed(9);
+  const auto read = Norm(NormOptions(kModuleWidth))->for_products(x);
+  const auto with_f = add_dropout(x, f(read), 0.5);
+  EXPECT_TRUE(torch::equal(found, add_dropout(with_f, g(read), 0.5)));
+}
+
 // The last sum of one residual connection is left to the first norm of the next one. Random numbers are drawn
 // in the same order as if each sum were computed at once.
 TEST(Residual, TheLastSumIsLeftToTheNextReader) {

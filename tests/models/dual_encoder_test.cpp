@@ -63,8 +63,9 @@ Batch text_rows_of(const torch::Tensor& ids, const torch::Tensor& lengths = {}) 
 
 TEST(DualEncoder, TheVectorOfATextDoesNotDependOnOtherTexts) {
   const torch::NoGradGuard no_grad;
-  const auto ids = tokens(3, 7);
+  auto ids = tokens(3, 7);
   const auto lengths = torch::tensor({7, 4, 2}, torch::kInt64);
+  for (int64_t row = 1; row < 3; ++row) ids[row][6] = kVocabulary - 1;  // the highest id, behind the text
   for (const std::string& keys :
        {std::string("text_pooling: last"), std::string("text_pooling: highest"), kLikeSiglip}) {
     SCOPED_TRACE(keys);

@@ -239,7 +239,6 @@ MISTAKES = [
     Mistake("models/embedders/wave_embedder.cpp", "x = x.masked_fill((places >= lengths.unsqueeze(1)).unsqueeze(1), 0);", "static_cast<void>(places);"),
     Mistake("models/embedders/wave_embedder.cpp", "lengths = lengths.clamp_min(least);", "static_cast<void>(least);"),
     Mistake("models/embedders/wave_embedder.cpp", "is_training() && options.masks() && options.masks()->active", "options.masks() && options.masks()->active"),
-    Mistake("models/embedders/wave_embedder.cpp", "x.narrow(0, b, 1).narrow(2, 0, n).contiguous()", "x.narrow(0, b, 1).narrow(2, 0, x.size(2)).contiguous().narrow(2, 0, n)"),
     # ---- experts, residual sums
     Mistake("layers/experts.cpp", "is_training() && options.capacity() > 0", "options.capacity() > 0"),
     Mistake("layers/experts.cpp", "is_training() ? loss_weight_ != 0 : counted_ == CountedPasses::all", "is_training() || counted_ == CountedPasses::all"),
@@ -247,7 +246,6 @@ MISTAKES = [
     Mistake("layers/experts.cpp", "torch::minimum((n_tokens * per_token).ceil(), n_tokens)", "torch::minimum((n_tokens * per_token).floor(), n_tokens)"),
     Mistake("layers/experts.cpp", "(1 - share).sign()", "(share - 1).sign()"),
     Mistake("layers/residual.cpp", "if (dropout_now() > 0) x.value();", "static_cast<void>(x);"),
-    Mistake("layers/residual.cpp", "i == 0 || placement == NormPlacement::parallel", "placement == NormPlacement::parallel"),
     Mistake("layers/residual.cpp", "torch::promote_types(type, pending_.y.scalar_type())", "type"),
     Mistake("analysis/expert_loads.cpp", "one->begin_step();\n      one->count(CountedPasses::all);", "one->count(CountedPasses::all);"),
 ]
