@@ -247,5 +247,4 @@ MISTAKES = [
     Mistake("layers/experts.cpp", "(1 - share).sign()", "(share - 1).sign()"),
     Mistake("layers/residual.cpp", "if (dropout_now() > 0) x.value();", "static_cast<void>(x);"),
     Mistake("layers/residual.cpp", "torch::promote_types(type, pending_.y.scalar_type())", "type"),
-    Mistake("analysis/expert_loads.cpp", "one->begin_step();\n      one->count(CountedPasses::all);", "one->count(CountedPasses::all);"),
 ]
