@@ -8,11 +8,15 @@ scripts/setup.sh --tests
 scripts/build.sh release
 export ZOO_REQUIRE_REFERENCES=1  # setup.sh has installed the references, so a skipped comparison is a failure
 export ZOO_DATA_MIRROR=${ZOO_DATA_MIRROR:-$([ -d ../shared/data ] && cd ../shared/data && pwd || true)}
-# Tests write thousands of small files, and wait for the disk at each that has to survive a loss of power. Memory is faster.
-least_gigabytes=2
-if [ -z "${TMPDIR-}" ] && [ "$(df --output=avail -B1G /dev/shm 2>/dev/null | tail -n 1)" -ge "$least_gigabytes" ] 2>/dev/null; then
-  export TMPDIR=/dev/shm
-fi
+# Tests write thousands of small files, and wait for the disk at each that has to survive a loss of power. Memory is faster,
+# where there is some and programs may be started from it.
+memory=/dev/shm
+may_hold_tests() {
+  local -r least_gigabytes=2
+  [ -w "$memory" ] && ! findmnt -n -o OPTIONS -T "$memory" | grep -qw noexec &&
+    [ "$(df --output=avail -B1G "$memory" | tail -n 1)" -ge "$least_gigabytes" ]
+}
+if [ -z "${TMPDIR-}" ] && may_hold_tests; then export TMPDIR=$memory; fi
 log=build/release/Testing/Temporary/LastTest.log
 rm -f "$log"
 long=
