@@ -21,10 +21,7 @@ class CountingScope {
     }
   }
   ~CountingScope() {
-    for (const auto& one : experts_) {
-      one->count(CountedPasses::training);
-      one->begin_step();
-    }
+    for (const auto& one : experts_) one->count(CountedPasses::training);
   }
   CountingScope(const CountingScope&) = delete;
   CountingScope& operator=(const CountingScope&) = delete;

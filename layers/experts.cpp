@@ -250,7 +250,8 @@ torch::Tensor ExpertsImpl::forward(const torch::Tensor& x, const torch::Tensor& 
   const auto scores = router(tokens).to(torch::kFloat);
   const auto by_row = scores.unflatten(0, {x.size(0), -1});  // (B, T, E)
   const bool is_counted = is_training() ? loss_weight_ != 0 : counted_ == CountedPasses::all;
-  const auto is_token = real_tokens(lengths, by_row.size(0), by_row.size(1), x.device()).first;
+  const auto is_token =
+      is_counted ? real_tokens(lengths, by_row.size(0), by_row.size(1), x.device()).first : torch::Tensor();
   torch::Tensor y;
   if (options.chooser() == Chooser::experts) {
     const auto pairs = chosen_by_experts(by_row, lengths);

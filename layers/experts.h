@@ -98,7 +98,7 @@ struct ExpertChoice {
   torch::Tensor weights;  // (N, k) float
 };
 
-/// Of which passes the tokens of each expert are counted: those in training, or evaluation too.
+/// The passes in which an expert counts its tokens: those in training, or those in evaluation, too.
 enum class CountedPasses { training, all };
 
 /// How the tokens of some passes were divided among experts.

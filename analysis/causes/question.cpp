@@ -85,11 +85,16 @@ Question ask_image(const Run& run, const std::string& file) {
   return question;
 }
 
+/// Whether a model with this head has a single answer at each place of its input.
+bool answers_once_a_place(HeadKind head) {
+  return head != HeadKind::detection && head != HeadKind::ctc && head != HeadKind::none;
+}
+
 }  // namespace
 
 Question ask(const Run& run, const QuestionRequest& request) {
   const auto head = run.task().purpose().head;
-  if (head == HeadKind::detection || head == HeadKind::ctc || head == HeadKind::none)
+  if (!answers_once_a_place(head))
     throw UsageError(fmt::format(
         "a model with the head {} has no single answer at each place: choose a run that predicts tokens or "
         "classes",
@@ -163,8 +168,7 @@ Batch batch_of_question(const Run& run, const Question& question, std::optional<
 
 void require_alternatives(const Run& run) {
   const auto head = run.task().purpose().head;
-  const bool has_none = head == HeadKind::detection || head == HeadKind::ctc || head == HeadKind::none;
-  if (has_none || problem_of(run.experiment()) != Problem::single_label ||
+  if (!answers_once_a_place(head) || problem_of(run.experiment()) != Problem::single_label ||
       task_type(run.experiment()).predicts_from == PredictionInput::audio_file)
     throw UsageError(fmt::format(
         "a lens is for models that predict one token or class at each place, and this one is of the "

@@ -56,8 +56,8 @@ void fill_targets(Question& question, const torch::Tensor& logits);
 /// hides none, and for a model of numbers or of several labels.
 Batch batch_of_question(const Run& run, const Question& question, std::optional<int64_t> answer);
 
-/// Throws UsageError for a model whose outputs are no alternatives with probabilities: numbers or several
-/// labels.
+/// Throws UsageError for a model whose outputs are no alternatives with probabilities: numbers, several
+/// labels, objects, vectors, or what is said in a recording.
 void require_alternatives(const Run& run);
 
 /// Throws UsageError unless the question has this place.

@@ -6,6 +6,7 @@
 #include "pages/tables/report_document.h"
 
 namespace zoo {
+
 std::vector<LayerLoad> expert_loads_of(const Json& run) {
   std::vector<LayerLoad> layers;
   const Json& experts = member(run, "experts");

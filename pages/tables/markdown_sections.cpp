@@ -211,8 +211,7 @@ std::string experts(const Json& results) {
   }
   if (rows.empty()) return "";
   return "## Experts\n\nHow the tokens of validation data are divided, over all layers of one seed: those of "
-         "the "
-         "busiest expert, divided by an even share, and the experts that had none.\n\n" +
+         "the busiest expert, divided by an even share, and the experts that had none.\n\n" +
          table({"run", "busiest", "without tokens"}, rows, 1) + "\n";
 }
 
