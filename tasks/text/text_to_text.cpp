@@ -43,7 +43,8 @@ class TextToText final : public Task {
     Metrics metrics = loss_metrics(score(model, batches(split), examples.options()));
     if (examples.is_wanted()) {
       examples.finish_rows();
-      name_pairs(examples.examples(), parallel_texts(experiment().data).take(split));
+      name_pairs(examples.examples(), parallel_texts(experiment().data).take(split),
+                 bytes_of_rows_[static_cast<size_t>(split)]);
     }
     const double bytes = bytes_per_target_[static_cast<size_t>(split)];
     if (bytes > 0) metrics[bits_key(tokenizer())] = metrics.at("loss") / std::numbers::ln2 / bytes;
@@ -81,11 +82,12 @@ class TextToText final : public Task {
   }
 
  private:
-  static void name_pairs(std::vector<ExampleScore>& examples, const ParallelTexts& pairs) {
+  static void name_pairs(std::vector<ExampleScore>& examples, const ParallelTexts& pairs,
+                         const std::vector<int64_t>& bytes) {
     for (size_t i = 0; i < examples.size(); ++i) {
       examples[i].input = pairs.source[i];
       examples[i].target = pairs.target[i];
-      examples[i].bytes = std::ssize(pairs.target[i]) + 1;  // with its line end
+      examples[i].bytes = bytes.at(i);
     }
   }
 
@@ -95,6 +97,8 @@ class TextToText final : public Task {
     const auto target = tokenize(pairs.target, tokenizer(), RowEnding::bare);
     const int64_t target_length = data.target_length.value_or(data.sequence_length);
     double bytes = 0, targets = 0;
+    auto& bytes_of_rows = bytes_of_rows_[static_cast<size_t>(split)];
+    bytes_of_rows.clear();
     for (int64_t i = 0; i < target.n_rows(); ++i) {
       const int64_t n = target.row_length(i);
       const bool whole = n < target_length;
@@ -102,7 +106,8 @@ class TextToText final : public Task {
       const auto text = whole ? pairs.target[static_cast<size_t>(i)]
                               : tokenizer().decode(target.slice(begin, begin + kept));
       const auto size = predicted_bytes(tokenizer(), target, begin, begin + kept, text.size());
-      bytes += static_cast<double>(size + 1);  // with its line end
+      bytes_of_rows.push_back(static_cast<int64_t>(size) + 1);  // with its line end
+      bytes += static_cast<double>(bytes_of_rows.back());
       targets += static_cast<double>(kept + 1);
     }
     bytes_per_target_[static_cast<size_t>(split)] = targets > 0 ? bytes / targets : 0;
@@ -119,7 +124,8 @@ class TextToText final : public Task {
   }
 
   RowsBySplit<ParallelTexts> pairs_;
-  std::array<double, 3> bytes_per_target_{};  // by Split
+  std::array<double, 3> bytes_per_target_{};             // by Split
+  std::array<std::vector<int64_t>, 3> bytes_of_rows_{};  // by Split: of the targets that the model predicts
 };
 
 std::unique_ptr<Task> make_text_to_text(const Experiment& experiment, Vocabulary vocabulary) {

@@ -85,6 +85,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"text_classification", "", 11},
                       Case{"text_classification", "", 11, {"model.architecture=encoder_decoder"}},
                       Case{"token_classification", "", 12}, Case{"text_to_text", "", 12},
+                      Case{"text_to_text", "", 12, {"data.target_length=3"}},
                       Case{"image_classification", "picture", 9}, Case{"object_detection", ".png", 4},
                       Case{"speech_recognition", ".wav", 6}));
 
