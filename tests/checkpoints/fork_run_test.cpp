@@ -9,6 +9,8 @@
 #include "base/error.h"
 #include "checkpoints/checkpoint.h"
 #include "checkpoints/run.h"
+#include "checkpoints/run_directory.h"
+#include "io/file_lock.h"
 #include "io/files.h"
 #include "io/json_document.h"
 #include "tests/support/errors.h"
@@ -105,6 +107,23 @@ TEST_F(Forks, RefuseWhatWouldNotBeTheSameTraining) {
   fs::create_symlink("/etc/passwd", run / "samples.txt");
   EXPECT_THAT(problem(4, {}), HasSubstr("a link"));
   EXPECT_FALSE(fs::exists(other));
+}
+
+TEST_F(Forks, ReplaceNothingButOtherRuns) {
+  const auto problem = [&](const fs::path& to) {
+    return message_of<Error>([&] { fork_run(run, 4, experiment({}), to, ExistingFork::replace); });
+  };
+  EXPECT_THAT(problem(run), HasSubstr("the run that is left is there"));
+  EXPECT_THAT(problem(run / "fork"), HasSubstr("the run that is left is there"));
+  EXPECT_THAT(problem(run.parent_path()), HasSubstr("the run that is left is there"));
+  write_file_atomically(other, "precious");
+  EXPECT_THAT(problem(other), HasSubstr("exists, but is not a run"));
+  EXPECT_EQ(read_file(other), "precious");
+  fs::remove(other);
+  fork_run(run, 4, experiment({}), other, ExistingFork::replace);
+  const FileLock training(other / kLockFile);
+  EXPECT_THAT(problem(other), HasSubstr("a process is training this run"));
+  EXPECT_TRUE(is_run(run));
 }
 
 }  // namespace
