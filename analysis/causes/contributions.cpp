@@ -191,6 +191,7 @@ void Attribution::read_head() {
   const auto hidden = parts_.sum();
   parts_.transform([&](const torch::Tensor& x) { return steps.without_bias(x); });
   parts_.add("head.bias", bias);
+  if (head_->transform && !head_->norm) return;  // a map to the width of the embeddings
   const auto before = parts_.sum();
   const auto& config = std::get<0>(head_->arguments());
   // A pooler ends in its activation; the head of a masked language model has a norm behind it.
