@@ -1,6 +1,7 @@
 #include "checkpoints/fork_run.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -13,8 +14,8 @@
 #include "checkpoints/checkpoint.h"
 #include "checkpoints/run.h"
 #include "checkpoints/run_directory.h"
-#include "io/file_lock.h"
 #include "io/files.h"
+#include "io/paths.h"
 
 namespace zoo {
 namespace {
@@ -62,36 +63,24 @@ bool has_best_of(const fs::path& run, const TrainingState& at_checkpoint) {
          read_training_state(*newest).best_step == at_checkpoint.best_step;
 }
 
-/// Whether `inner` is `outer` or lies in it.
-bool is_within(const fs::path& inner, const fs::path& outer) {
-  std::error_code ignored;
-  const auto whole = fs::weakly_canonical(inner, ignored), begin = fs::weakly_canonical(outer, ignored);
-  return std::ranges::mismatch(whole, begin).in2 == begin.end();
-}
-
-/// A fork replaces runs alone, and neither its parent nor a run that is being trained.
-void check_may_be_written(const fs::path& to, const fs::path& run, ExistingFork existing) {
-  constexpr auto advice = "name another directory with TrainOptions::run_dir";
-  if (is_within(to, run) || is_within(run, to))
-    throw UsageError(fmt::format("{}: the run that is left is there; {}", to.string(), advice));
-  if (!is_there(to)) return;
-  if (existing == ExistingFork::refuse)
-    throw UsageError(
-        fmt::format("{}: this run exists; ExistingRun::resume goes on with it, ExistingRun::replace "
-                    "replaces it",
-                    to.string()));
-  if (!is_run(to)) throw UsageError(fmt::format("{}: exists, but is not a run; {}", to.string(), advice));
-  if (FileLock::is_held(to / kLockFile))
-    throw UsageError(fmt::format("{}: a process is training this run; {}", to.string(), advice));
-}
-
 }  // namespace
 
 void fork_run(const fs::path& run, int64_t step, const Experiment& wanted, const fs::path& to,
               ExistingFork existing) {
   const auto checkpoint = checkpoint_at(run, step);
   check_can_resume_as(run, wanted);
-  check_may_be_written(to, run, existing);
+  const auto from = resolved(run), place = resolved(to);
+  if (is_within(place, from) || is_within(from, place))
+    throw UsageError(fmt::format(
+        "{}: the run that is left is there; name another directory with TrainOptions::run_dir", to.string()));
+  if (existing == ExistingFork::refuse && is_there(to))
+    throw UsageError(
+        fmt::format("{}: this run exists; ExistingRun::resume goes on with it, ExistingRun::replace "
+                    "replaces it",
+                    to.string()));
+  // Refuses what is no run, and keeps others from training the run that is replaced.
+  std::optional<RunDirectory> replaced;
+  if (is_there(to)) replaced.emplace(wanted, to, ExistingRun::replace);
   auto state = read_training_state(checkpoint);
   const bool keeps_best = has_best_of(run, state);
   if (to.has_parent_path()) make_directory(to.parent_path());

@@ -11,6 +11,7 @@
 #include "checkpoints/run.h"
 #include "io/files.h"
 #include "io/output_file.h"
+#include "io/paths.h"
 
 namespace zoo {
 namespace {
@@ -62,14 +63,6 @@ void check_same(const fs::path& run_dir, const Experiment& started, const Experi
                       (run_dir / "config.yaml").string(), key, old, value));
     }
   }
-}
-
-/// The directory that `path` names, without links: a link must stay in place when its directory is renamed.
-fs::path resolved(const fs::path& path) {
-  std::error_code error;
-  fs::path full = fs::weakly_canonical(path, error);
-  if (error) full = path;
-  return full.has_filename() ? full : full.parent_path();
 }
 
 /// Whether a beginning run may make an entry of this name before config.yaml.
@@ -250,7 +243,7 @@ void RunDirectory::make_room() {
     if (error) fail_replacing(path_, error);
     return;
   }
-  const fs::path full = resolved(path_);
+  const fs::path full = resolved(path_);  // a link stays when its directory is renamed
   fs::remove_all(replaced_, error);
   if (!error) fs::rename(full, replaced_, error);
   if (error) fail_replacing(path_, error);

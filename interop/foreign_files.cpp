@@ -23,6 +23,7 @@
 #include "io/joined_tensors.h"
 #include "io/json_document.h"
 #include "io/open_file.h"
+#include "io/paths.h"
 #include "io/safetensors.h"
 #include "tokenizers/hub_tokenizer.h"
 
@@ -69,11 +70,6 @@ bool is_inner_name(const std::string& name) {
   const auto slash = name.find('/');
   if (slash == name.npos) return is_plain_name(name);
   return is_plain_name(name.substr(0, slash)) && is_plain_name(name.substr(slash + 1));
-}
-
-bool is_within(const fs::path& path, const fs::path& dir) {
-  const auto [end, rest] = std::mismatch(dir.begin(), dir.end(), path.begin(), path.end());
-  return end == dir.end();
 }
 
 std::shared_ptr<const TensorSource> open_shards(const fs::path& dir, const std::string& index_name) {

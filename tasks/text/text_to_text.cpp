@@ -43,8 +43,7 @@ class TextToText final : public Task {
     Metrics metrics = loss_metrics(score(model, batches(split), examples.options()));
     if (examples.is_wanted()) {
       examples.finish_rows();
-      name_pairs(examples.examples(), parallel_texts(experiment().data).take(split),
-                 bytes_of_rows_[static_cast<size_t>(split)]);
+      name_pairs(examples.examples(), split);
     }
     const double bytes = bytes_per_target_[static_cast<size_t>(split)];
     if (bytes > 0) metrics[bits_key(tokenizer())] = metrics.at("loss") / std::numbers::ln2 / bytes;
@@ -82,8 +81,9 @@ class TextToText final : public Task {
   }
 
  private:
-  static void name_pairs(std::vector<ExampleScore>& examples, const ParallelTexts& pairs,
-                         const std::vector<int64_t>& bytes) {
+  void name_pairs(std::vector<ExampleScore>& examples, Split split) const {
+    const auto pairs = parallel_texts(experiment().data).take(split);
+    const auto& bytes = bytes_of_rows_[static_cast<size_t>(split)];
     for (size_t i = 0; i < examples.size(); ++i) {
       examples[i].input = pairs.source[i];
       examples[i].target = pairs.target[i];

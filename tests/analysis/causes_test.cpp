@@ -281,7 +281,7 @@ TEST(Contributions, AddUpInEveryModel) {
   });
 }
 
-TEST(Contributions, KnowLayerScalesPoolersAndExperts) {
+TEST(Contributions, KnowLayerScalesPoolersExpertsAndNarrowEmbeddings) {
   const torch::NoGradGuard no_grad;
   const auto check = [](const ModelConfig& config, const ModelPurpose& purpose, int64_t place) {
     const auto model = random_model(config, purpose);
@@ -299,6 +299,9 @@ TEST(Contributions, KnowLayerScalesPoolersAndExperts) {
   auto mixture = small_config(Architecture::decoder);
   mixture.experts = ExpertsConfig{.count = 3, .active = 2};
   check(mixture, purpose_of(mixture.architecture), 3);
+  auto narrow = small_config(Architecture::decoder);  // its head maps to the width of the embeddings
+  narrow.embedding_width = 8;
+  check(narrow, purpose_of(narrow.architecture), 3);
   const ModelPurpose classes{.head = HeadKind::classification,
                              .vocab_size = kVocabulary,
                              .n_classes = 3,

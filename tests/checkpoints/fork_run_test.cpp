@@ -1,7 +1,10 @@
 #include "checkpoints/fork_run.h"
 
+#include <unistd.h>
+
 #include <map>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -122,7 +125,7 @@ TEST_F(Forks, ReplaceNothingButOtherRuns) {
   fs::remove(other);
   fork_run(run, 4, experiment({}), other, ExistingFork::replace);
   const FileLock training(other / kLockFile);
-  EXPECT_THAT(problem(other), HasSubstr("a process is training this run"));
+  EXPECT_THAT(problem(other), HasSubstr(fmt::format("process {} is training this run", getpid())));
   EXPECT_TRUE(is_run(run));
 }
 

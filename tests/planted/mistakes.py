@@ -59,7 +59,8 @@ MISTAKES = [
     Mistake("tasks/metrics/entity_metrics.cpp", "next.prefix == 'B' || next.prefix == 'S' || next.prefix == 'O'", "next.prefix == 'B' || next.prefix == 'O'"),
     Mistake("tasks/metrics/label_metrics.cpp", "static_cast<double>(begin + end - 1) / 2", "static_cast<double>(begin)"),
     Mistake("tasks/metrics/detection_metrics.cpp", "if (taken[m] && !marked[m]->is_crowd) continue;", "if (taken[m]) continue;"),
-    Mistake("tasks/text/text_to_text.cpp", "bytes += static_cast<double>(size + 1);", "bytes += static_cast<double>(size);"),
+    Mistake("tasks/text/text_to_text.cpp", "push_back(static_cast<int64_t>(size) + 1);", "push_back(static_cast<int64_t>(size));"),
+    Mistake("tasks/text/text_to_text.cpp", "examples[i].bytes = bytes.at(i);", "examples[i].bytes = bytes.at(0) * 0 + std::ssize(pairs.target[i]) + 1;"),
     Mistake("tasks/text/label_likelihood.cpp", "source.resize(std::min(source.size(), static_cast<size_t>(source_length_ - 1)));", "source.resize(std::min(source.size(), static_cast<size_t>(source_length_)));"),
     # ---- models
     Mistake("models/stack.cpp", "RotaryScaling::none", "config.rotary.scaling"),
