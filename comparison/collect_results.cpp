@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "checkpoints/run.h"
 #include "comparison/ablated_scores.h"
+#include "comparison/changed_data.h"
 #include "comparison/findings/findings.h"
 #include "comparison/findings/main_effects.h"
 #include "comparison/findings/size_fit.h"
@@ -93,6 +94,7 @@ class Collector {
     auto& runs = results_.runs;
     const auto& metric = results_.metric;
     if (const auto unequal = unequal_machine(plan_.budget, runs)) note(NoticeKind::budget, *unequal);
+    if (const auto changed = changed_data(plan_.variants, runs)) note(NoticeKind::data, *changed);
     const bool fair = is_fair(results_.notices);
     compare_with_baselines(
         runs, metric,

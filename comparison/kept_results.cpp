@@ -15,6 +15,7 @@
 
 #include "base/text.h"
 #include "checkpoints/run.h"
+#include "comparison/planning/data_stamps.h"
 #include "comparison/planning/kept_json.h"
 #include "comparison/runner.h"
 #include "io/files.h"
@@ -142,6 +143,7 @@ std::optional<ExampleValues> example_values_in(const Json& json) try {
                        .weights = json.at("weights").get<std::vector<double>>(),
                        .inputs = json.at("inputs").get<std::string>()};
   result.documents = json.at("documents").get<std::vector<int64_t>>();
+  result.outputs = json.at("outputs").get<std::string>();
   for (const auto& slice : json.at("slices")) {
     result.slices.push_back({.values = slice.at("values").get<std::vector<double>>(),
                              .weights = slice.at("weights").get<std::vector<double>>()});
@@ -182,6 +184,7 @@ Json score_key(const fs::path& run_dir, c10::Device device) {
           {"bytes", fs::file_size(weights, ignored)},
           {"written", fs::last_write_time(weights, ignored).time_since_epoch().count()},
           {"config", sha256(read_file(run_dir / "config.yaml", Follow::nothing))},
+          {"data", evaluation_data_stamps(read_run_experiment(run_dir).data)},
           {"device", device.str()}};
 }
 
@@ -210,20 +213,22 @@ std::optional<ExampleValues> examples_of_run(const fs::path& run_dir, const Metr
     std::vector<ExampleScore> examples;
     evaluate_and_keep(run_dir, device, scores_key, &examples);
     Json values = Json::array(), weights = Json::array(), texts = Json::array();
-    std::string inputs;
+    std::string inputs, outputs;
     for (const auto& example : examples) {
       const auto [value, weight] = measure(example);
       values.push_back(value);
       weights.push_back(weight);
       texts.push_back(text_of(example));
       inputs += fmt::format("{} {}\n", example.input.size(), example.input);
+      outputs += fmt::format("{} {}\n", example.loss, example.n_right);
     }
     return Json{{"values", std::move(values)},
                 {"weights", std::move(weights)},
                 {"texts", std::move(texts)},
                 {"slices", slices_of(examples)},
                 {"documents", documents_of(examples, read_run_experiment(run_dir).data)},
-                {"inputs", sha256(inputs)}};
+                {"inputs", sha256(inputs)},
+                {"outputs", sha256(outputs)}};
   });
 }
 

@@ -14,7 +14,7 @@
 
 namespace zoo {
 
-/// The key of kept scores. If weights, configuration or device change, scores are computed again.
+/// The key of kept scores. If weights, configuration, data or device change, scores are computed again.
 Json score_key(const std::filesystem::path& run_dir, c10::Device device);
 
 /// All metrics of a run's best weights on its validation data, by name; NaN for a number that is not finite.

@@ -4,8 +4,10 @@
 #include <cmath>
 #include <functional>
 #include <numeric>
+#include <utility>
 
 #include "base/random.h"
+#include "base/student_t.h"
 
 namespace zoo {
 namespace {
@@ -59,6 +61,29 @@ bool can_be_compared(const ExampleValues& values, const ExampleValues& baseline)
          values.weights == baseline.weights && values.documents == baseline.documents;
 }
 
+/// Whether each example is one answer, right or wrong.
+bool are_answers(const ExampleValues& values) {
+  return values.documents.empty() &&
+         std::ranges::all_of(values.weights, [](double weight) { return weight == 1; }) &&
+         std::ranges::all_of(values.values, [](double value) { return value == 0 || value == 1; });
+}
+
+/// The score test of whether two shares of right answers differ by the margin, 0 < margin < 1.
+double equivalence_of_answers(const ExampleValues& values, const ExampleValues& baseline, double margin) {
+  double more = 0, less = 0;  // answers that only one of the models has right
+  for (size_t i = 0; i < values.values.size(); ++i) {
+    more += values.values[i] > baseline.values[i] ? 1 : 0;
+    less += values.values[i] < baseline.values[i] ? 1 : 0;
+  }
+  if (more < less) std::swap(more, less);
+  const auto n = static_cast<double>(values.values.size());
+  // The most likely share of `less` where the shares differ by the margin.
+  const double slope = more + less + (more - less) * margin - 2 * n * margin;
+  const double share = (slope + std::sqrt(slope * slope + 8 * n * less * margin * (1 - margin))) / (4 * n);
+  const double deviation = std::sqrt(n * (2 * share + margin * (1 - margin)));
+  return 1 - student_t_cdf((n * margin - (more - less)) / deviation, n - 1);
+}
+
 }  // namespace
 
 double SliceValues::weight() const { return std::accumulate(weights.begin(), weights.end(), 0.0); }
@@ -90,6 +115,17 @@ std::optional<PairedTest> test_on_examples(const ExampleValues& values, const Ex
                     .low = nearest_quantile(drawn, (1 - kConfidence) / 2),
                     .high = nearest_quantile(drawn, (1 + kConfidence) / 2),
                     .p = exchange_p(differences)};
+}
+
+std::optional<double> equivalence_on_examples(const ExampleValues& values, const ExampleValues& baseline,
+                                              const PairedTest& test, double margin) {
+  const auto p = equivalence_p(test, margin);
+  if (!p || margin <= 0) return p;
+  if (!values.outputs.empty() && values.outputs == baseline.outputs) return 0;
+  const bool of_answers = are_answers(values) && are_answers(baseline);
+  if (margin >= 1 || !(of_answers || *test.error == 0)) return p;
+  const double without_difference = std::pow(1 - margin, static_cast<double>(test.n));
+  return std::max(without_difference, of_answers ? equivalence_of_answers(values, baseline, margin) : *p);
 }
 
 DifferingExamples differing_examples(const ExampleValues& values, const ExampleValues& baseline,

@@ -31,6 +31,7 @@ struct ExampleValues {
   std::vector<ExampleText> texts = {};  // one for each example, or none
   std::vector<SliceValues> slices = {};  // of texts: bits and bytes, one for each of kTextSlices
   std::vector<int64_t> documents = {};   // the number of each example's document, from 0; none: see below
+  std::string outputs = {};              // a hash of what the model says of the examples; "": unknown
 };
 
 /// The sums over the values of each document, which has a number from 0 on. Without documents the values.
@@ -44,6 +45,13 @@ std::vector<double> sums_by_document(const std::vector<double>& values,
 /// (PairedTest::n counts them). The same examples give the same result. Nothing for fewer than two examples
 /// or documents, or for examples of other inputs, weights or documents.
 std::optional<PairedTest> test_on_examples(const ExampleValues& values, const ExampleValues& baseline);
+
+/// equivalence_p() of test_on_examples(). Models that say the same of every example are equivalent. That
+/// other models have the same answers right shows little where the examples are few: right and wrong have
+/// the score test of paired proportions (Tango 1998), and n examples or documents without any difference have
+/// a p of at least (1 - margin)^n.
+std::optional<double> equivalence_on_examples(const ExampleValues& values, const ExampleValues& baseline,
+                                              const PairedTest& test, double margin);
 
 /// An example that one of two models is better at.
 struct DifferingExample {

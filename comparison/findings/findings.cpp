@@ -276,10 +276,9 @@ std::vector<TextCounts> sums_by_document(std::vector<TextCounts> lines,
   return sums;
 }
 
-/// Whether two translators have translated the same lines, of which there are enough for a test.
+/// Whether two translators have translated the same lines.
 bool are_of_the_same_lines(const RunResults& run, const RunResults& other) {
-  return other.translations && run.translations->sources.size() >= 2 &&
-         documents_of(run) == documents_of(other) &&
+  return other.translations && documents_of(run) == documents_of(other) &&
          other.translations->sources == run.translations->sources &&
          other.translations->references == run.translations->references;
 }
@@ -331,7 +330,10 @@ void compare_with_baselines(Runs& runs, const Metric& metric, const TestRules& r
     }
     if (versus.over == TestedOver::seeds) versus.agreeing = n_agreeing(pairs, versus.test.difference);
     if (!metric.percent) versus.margin *= std::abs(mean_interval(pairs.baseline).mean);
-    p_same.push_back(equivalence_p(versus.test, versus.margin));
+    p_same.push_back(
+        versus.over == TestedOver::seeds
+            ? equivalence_p(versus.test, versus.margin)
+            : equivalence_on_examples(*run.examples, *baseline.examples, versus.test, versus.margin));
     if (learnt_in_part(run) || learnt_in_part(baseline)) {  // no test
       versus.verdict = Verdict::unsteady;
       versus.test.p.reset();
@@ -373,11 +375,13 @@ void compare_translations(Runs& runs, Correction correction) {
       TranslationScore score{.metric = metric, .value = score_of_lines(metric, counts[i])};
       const auto baseline =
           run.baseline ? std::ranges::find(runs, *run.baseline, &RunResults::name) : runs.end();
-      if (baseline != runs.end() && are_of_the_same_lines(run, *baseline)) {
+      constexpr size_t fewest = 2;  // lines or documents that a test needs
+      if (baseline != runs.end() && counts[i].size() >= fewest && are_of_the_same_lines(run, *baseline)) {
         const PairedTranslations pair(metric, counts[i],
                                       counts[static_cast<size_t>(baseline - runs.begin())]);
         score.baseline_value = pair.baseline_score();
         score.test = test_on_translations(pair);
+        if (run.translations->outputs == baseline->translations->outputs) score.verdict = Verdict::same;
       }
       run.translation_scores.push_back(std::move(score));
     }
@@ -394,9 +398,8 @@ void compare_translations(Runs& runs, Correction correction) {
   p = corrected_known(correction, p);
   for (size_t i = 0; i < tested.size(); ++i) {
     tested[i]->p_corrected = p[i];
-    const bool are_same = tested[i]->test->low == 0.0 && tested[i]->test->high == 0.0;
-    tested[i]->verdict =
-        are_same ? Verdict::same : verdict(*tested[i]->test, p[i], std::nullopt, Better::higher);
+    if (!tested[i]->verdict)
+      tested[i]->verdict = verdict(*tested[i]->test, p[i], std::nullopt, Better::higher);
   }
 }
 

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "io/files.h"
 #include "io/json_document.h"
+#include "io/paths.h"
 #include "pages/json.h"
 #include "pages/tables/report_document.h"
 
@@ -140,13 +141,6 @@ std::optional<fs::path> foreign_entry(const fs::path& dir) {
   return std::nullopt;
 }
 
-/// Whether `path` is `dir` or lies below it, with all links resolved.
-bool lies_in(const fs::path& path, const fs::path& dir) {
-  std::error_code ignored;
-  const auto inner = fs::weakly_canonical(path, ignored), outer = fs::weakly_canonical(dir, ignored);
-  return std::mismatch(outer.begin(), outer.end(), inner.begin(), inner.end()).first == outer.end();
-}
-
 }  // namespace
 
 void check_is_free(const fs::path& dir, ExistingRun existing) {
@@ -184,7 +178,8 @@ void make_comparison_directory(const fs::path& dir) {
 
 void remove_comparison(const fs::path& dir, const std::vector<fs::path>& needed) {
   for (const auto& run : needed) {
-    if (lies_in(run, dir / "runs") || lies_in(run, dir / "tuning")) {
+    if (is_within(resolved(run), resolved(dir / "runs")) ||
+        is_within(resolved(run), resolved(dir / "tuning"))) {
       throw UsageError(
           fmt::format("{}: ExistingRun::replace would remove this run, which is to be compared: give "
                       "a CompareOptions::dir other than {}",
@@ -205,7 +200,7 @@ void remove_comparison(const fs::path& dir, const std::vector<fs::path>& needed)
   };
   if (is_folder(dir / "models")) {
     for (const auto& model : entries_of(dir / "models")) {
-      const auto inside = [&](const fs::path& run) { return lies_in(run, model); };
+      const auto inside = [&](const fs::path& run) { return is_within(resolved(run), resolved(model)); };
       if (std::ranges::none_of(needed, inside)) remove(fs::path("models") / model.filename());
     }
   }

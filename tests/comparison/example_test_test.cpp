@@ -4,11 +4,13 @@
 
 #include <cmath>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "base/random.h"
+#include "base/student_t.h"
 
 namespace zoo::testing {
 namespace {
@@ -76,6 +78,75 @@ TEST(TestOnExamples, RightAndWrongIsMcNemarsTest) {
     ways = ways * (18 - k) / (k + 1);
   }
   EXPECT_NEAR(*test_on_examples(one, other)->p, exact, 0.006);
+}
+
+/// Two models with 0 and 1 for n answers, of which the first ones only one of them has right.
+std::pair<ExampleValues, ExampleValues> answers_of(size_t n, size_t more, size_t less) {
+  ExampleValues one{.values = std::vector<double>(n, 1), .weights = std::vector<double>(n, 1), .inputs = ""};
+  auto other = one;
+  for (size_t i = 0; i < more; ++i) other.values[i] = 0;
+  for (size_t i = more; i < more + less; ++i) one.values[i] = 0;
+  one.outputs = "of one", other.outputs = "of the other";
+  return {one, other};
+}
+
+double p_same_of(const std::pair<ExampleValues, ExampleValues>& models, double margin) {
+  const auto& [one, other] = models;
+  return *equivalence_on_examples(one, other, *test_on_examples(one, other), margin);
+}
+
+TEST(EquivalenceOnExamples, FewEqualAnswersShowLittle) {
+  const auto two = answers_of(2, 0, 0);
+  EXPECT_NEAR(p_same_of(two, 0.01), 0.99 * 0.99, 1e-12);
+  EXPECT_GT(p_same_of(answers_of(290, 0, 0), 0.01), 0.05);
+  EXPECT_LT(p_same_of(answers_of(300, 0, 0), 0.01), 0.05);
+  auto copy = two;
+  copy.second.outputs = copy.first.outputs;
+  EXPECT_EQ(p_same_of(copy, 0.01), 0) << "they say the same";
+  auto documents = answers_of(40, 0, 0);
+  for (int64_t i = 0; i < 40; ++i) documents.first.documents.push_back(i / 20);
+  documents.second.documents = documents.first.documents;
+  EXPECT_NEAR(p_same_of(documents, 0.01), 0.99 * 0.99, 1e-12) << "two documents";
+  EXPECT_EQ(p_same_of(two, 0), 1) << "nothing is closer than a margin of 0";
+}
+
+/// The score test with a likelihood that is searched for its maximum.
+TEST(EquivalenceOnExamples, OfAnswersIsTangosScoreTest) {
+  constexpr double n = 200, margin = 0.05;
+  for (const auto& [more, less] : {std::pair(1.0, 1.0), std::pair(6.0, 2.0), std::pair(3.0, 8.0)}) {
+    const double b = std::max(more, less), c = std::min(more, less);
+    const auto log_likelihood = [&](double share) {
+      return b * std::log(share + margin) + c * std::log(share) +
+             (n - b - c) * std::log(1 - 2 * share - margin);
+    };
+    double best = 1e-6;
+    for (double share = 1e-6; share < 0.4; share += 1e-6)
+      if (log_likelihood(share) > log_likelihood(best)) best = share;
+    const double z = (n * margin - (b - c)) / std::sqrt(n * (2 * best + margin * (1 - margin)));
+    const auto models = answers_of(200, static_cast<size_t>(more), static_cast<size_t>(less));
+    EXPECT_NEAR(p_same_of(models, margin), 1 - student_t_cdf(z, n - 1), 1e-4);
+  }
+}
+
+/// Of 1,000 pairs of models whose shares of right answers differ by the margin, at most 5 % are called the
+/// same, with 17 more for chance.
+TEST(EquivalenceOnExamples, ModelsThatDifferByTheMarginAreRarelyTheSame) {
+  constexpr double margin = 0.05;
+  int n_same = 0, n_same_of_equals = 0;
+  for (uint64_t i = 0; i < 1000; ++i) {
+    CounterRandom random({i, 12});
+    size_t more = 0, less = 0, more_of_equals = 0;
+    for (int k = 0; k < 300; ++k) {
+      const double drawn = random.uniform();
+      more += drawn < 0.06 ? 1 : 0;
+      less += drawn > 0.99 ? 1 : 0;
+      more_of_equals += drawn < 0.01 ? 1 : 0;
+    }
+    n_same += p_same_of(answers_of(300, more, less), margin) < kSignificance ? 1 : 0;
+    n_same_of_equals += p_same_of(answers_of(300, more_of_equals, less), margin) < kSignificance ? 1 : 0;
+  }
+  EXPECT_LE(n_same, 67);
+  EXPECT_GE(n_same_of_equals, 900) << "a test that never finds anything";
 }
 
 /// How many of 1,000 comparisons find a difference of two models whose labels are exchanged at random. Of

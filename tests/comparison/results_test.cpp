@@ -239,6 +239,34 @@ TEST_F(CollectedResults, OfARunThatFailedAltogetherHaveNoNumbers) {
   EXPECT_EQ(results.notices.size(), 2U);
 }
 
+// A file that is written anew under its old name.
+TEST_F(CollectedResults, FollowTheContentOfTheData) {
+  const auto value_of = [](const Json& results, size_t row) {
+    return results.at("runs").at(row).at("metric").at("mean").get<double>();
+  };
+  const auto has_notice_of_data = [](const Json& results) {
+    return std::ranges::any_of(results.at("notices"),
+                               [](const Json& notice) { return notice.at("kind") == "data"; });
+  };
+  const auto first = trained("language_modeling", 1, 4000);
+  const auto before = collected(plan_of({first}));
+  world_.dir().write("data/text.txt", "rain rain sea tree sea.\n" + read_file(world_.path("data/text.txt")) +
+                                          "moon moon moon moon moon moon moon moon moon moon moon moon.\n");
+  const auto after = collected(plan_of({first}));
+  EXPECT_NE(value_of(before, 0), value_of(after, 0)) << "the scores are those of the new text";
+  EXPECT_FALSE(has_notice_of_data(after));
+
+  const auto second = trained("language_modeling", 2, 4000);
+  auto plan = plan_of({first});
+  auto row = plan_of({second}).variants.front();
+  row.name = "second";
+  row.baseline = plan.variants.front().name;
+  plan.variants.push_back(row);
+  const auto both = collected(plan);
+  EXPECT_TRUE(has_notice_of_data(both)) << both.at("notices").dump(1);
+  EXPECT_FALSE(both.at("fair"));
+}
+
 // Times differ from machine to machine; their order does not.
 TEST_F(CollectedResults, SpeedsLieBetweenTheirBoundsAndAreKept) {
   auto plan = plan_of({trained("language_modeling", 1, 4000), trained("language_modeling", 2, 4000)});

@@ -107,6 +107,23 @@ TEST(TranslationTest, ComparesEachTranslatorWithItsBaselineOnTheSameLines) {
   EXPECT_EQ(runs[1].translation_scores[0].baseline_value, runs[0].translation_scores[0].value);
   EXPECT_GE(*runs[1].translation_scores[0].p_corrected, 2 * *runs[1].translation_scores[0].test->p);
   EXPECT_EQ(runs[2].translation_scores[0].verdict, Verdict::same);
+  // One document is not enough for a test, and equal scores of different outputs do not make them the same.
+  auto of_one_document = by_document, of_nothing_right = runs;
+  for (auto& run : of_one_document) {
+    run.translation_scores.clear();
+    if (run.examples) run.examples->documents.assign(40, 0);
+  }
+  compare_translations(of_one_document);
+  EXPECT_FALSE(of_one_document[1].translation_scores[0].test);
+  for (auto& run : of_nothing_right) {
+    run.translation_scores.clear();
+    if (run.translations) run.translations->outputs.assign(40, "?");
+  }
+  of_nothing_right[1].translations->outputs.assign(40, "!");
+  compare_translations(of_nothing_right);
+  EXPECT_EQ(of_nothing_right[1].translation_scores[0].value, of_nothing_right[0].translation_scores[0].value);
+  EXPECT_EQ(of_nothing_right[1].translation_scores[0].verdict, Verdict::undecided);
+  EXPECT_EQ(of_nothing_right[2].translation_scores[0].verdict, Verdict::same);
   EXPECT_FALSE(runs[3].translation_scores[0].test) << "the texts differ";
   EXPECT_TRUE(runs[4].translation_scores.empty());
 }
