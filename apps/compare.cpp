@@ -31,6 +31,7 @@
 #include "io/file_kind.h"
 #include "io/files.h"
 #include "io/json_document.h"
+#include "pages/tables/report_document.h"
 #include "pages/tables/table.h"
 #include "pages/tables/task_document.h"
 #include "pages/tables/task_markdown.h"
@@ -87,6 +88,7 @@ CompareOptions options_of(const CompareArguments& arguments, const std::string& 
   options.device = arguments.device;
   options.jobs = arguments.jobs;
   options.command = command_of(arguments.comparison);
+  options.word_error = in_words_of_the_program;
   options.on_message = [](const std::string& line) { std::cerr << in_words_of_the_program(line) << '\n'; };
   return options;
 }
@@ -131,7 +133,7 @@ int run_tasks(const CompareArguments& arguments, const TaskComparison& compariso
   return has_failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-/// The exit code: not 0 if the user has stopped it.
+/// The exit code: not 0 if the user has stopped it, or if no run has a result.
 int run(const CompareArguments& arguments) {
   if (arguments.comparison.targets.size() == 1 && is_results_file(arguments.comparison.targets.front())) {
     make_reports(arguments);
@@ -149,15 +151,16 @@ int run(const CompareArguments& arguments) {
   options.should_stop = [&] { return signals && signals->received(); };
   const auto results = compare(comparison, options);
   if (results.is_null()) return stopped(options, signals);
+  const int exit_code = has_a_result(results) ? EXIT_SUCCESS : EXIT_FAILURE;
   if (arguments.json) {
     std::cout << json_text(results) << '\n';
-    return EXIT_SUCCESS;
+    return exit_code;
   }
   for (const auto& notice : results["notices"])
     std::cout << "note: " << notice["text"].get<std::string>() << '\n';
   put(results_table(results, isatty(STDOUT_FILENO) ? TableStyle::terminal : TableStyle::plain));
   show_files(options.dir, results);
-  return EXIT_SUCCESS;
+  return exit_code;
 }
 
 }  // namespace

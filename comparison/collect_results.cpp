@@ -205,11 +205,13 @@ class Collector {
     return sum;
   }
 
-  /// Says of each seed whether it has learnt anything.
+  /// Says of each seed whether it has learnt anything. Of a model from elsewhere, the frequencies of the
+  /// targets that it was trained on are unknown.
   static void judge_learning(Task& task, RunResults& run) {
     run.guess = guess_losses(task, Split::valid);
     for (auto& seed : run.seeds) {
-      if (run.guess && seed.loss) seed.learnt = has_learnt(*seed.loss, *run.guess);
+      if (run.guess && seed.loss && seed.end != SeedEnd::elsewhere)
+        seed.learnt = has_learnt(*seed.loss, *run.guess);
     }
   }
 

@@ -23,6 +23,8 @@ struct CompareOptions {
   std::string command;                         // reproduces the comparison; shown in the report
   std::function<void(const ComparisonPlan& plan)> on_plan = nullptr;  // called before anything is trained
   std::function<void(const std::string& line)> on_message = nullptr;
+  /// Words an error that the results keep, which may name members of this struct. Default: as it is.
+  std::function<std::string(std::string error)> word_error = nullptr;
   std::function<bool()> should_stop = nullptr;  // called from time to time; true: save and return
 };
 

@@ -59,8 +59,7 @@ std::vector<std::string> protocol_gaps(const Json& results) {
     gaps.push_back(fmt::format("There {} {} seed{}, where three are the least.", n == 1 ? "is" : "are", n,
                                n == 1 ? "" : "s"));
   if (member(results, "sizes").is_null())
-    gaps.emplace_back(
-        "There is one size of each variant: an order of two may turn at another size (`sizes`).");
+    gaps.emplace_back("There is one size of each variant: an order of two may turn at another size (sizes).");
   if (values_of(results, "training.schedule.type").contains("constant"))
     gaps.emplace_back(
         "The learning rate is not cooled down (training.schedule: constant), which changes the order of "

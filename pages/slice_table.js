@@ -16,13 +16,14 @@ function cellsOf({hasBaseline, parts}, slice, pValue) {
   const word = slice.verdict === 'undecided' ? 'not told apart' : slice.verdict;
   const sign = slice.difference > 0 ? '+' : '';
   const cell = el('td', '', el('b', `verdict ${slice.verdict}`, word), ` ${sign}${bits(slice.difference)}`);
-  if (Number.isFinite(slice.p_corrected)) cell.append(`, ${pValue(slice.p_corrected)}`);
+  const p = slice.verdict === 'same' ? slice.p_same : slice.p_corrected;
+  if (Number.isFinite(p)) cell.append(`, ${pValue(p)}`);
   return [own, set(cell, {title: `difference: ${bits(slice.low)} to ${bits(slice.high)} (95 %), ${slice.n} ${parts}`})];
 }
 
 /**
  * `models`: [{name, hasBaseline, parts, slices: [{kind, name, share, value, and where there is a baseline difference, low,
- * high, n, p_corrected, verdict}]}]; `parts` is what n counts. pValue: how a p is written.
+ * high, n, p_corrected, p_same, verdict}]}]; `parts` is what n counts. pValue: how a p is written.
  */
 export function sliceTable(models, pValue) {
   const all = [];

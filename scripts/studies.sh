@@ -35,7 +35,7 @@ for name in "${names[@]}"; do
   begin=$SECONDS
   build/release/zoo compare "configs/compare/$name.yaml" --out "runs/studies/$name" --resume --jobs "${STUDY_JOBS:-1}"
   # Paths such as that of init_from are those of this machine, and so are the reports of single tasks.
-  sed -E "s#$PWD/##g; s# \(\[its report\]\(.*/report\.md\)\)\$##" "runs/studies/$name/report.md" >"docs/studies/$name.md"
+  sed -E "s#$PWD/##g; s# \(\[its report\]\(<.*>\)\)\$##" "runs/studies/$name/report.md" >"docs/studies/$name.md"
   sed "s#$PWD/##g" "runs/studies/$name/results.json" >"docs/studies/$name.json"
   printf 'studies: %s took %d s\n\n' "$name" $((SECONDS - begin)) >&2
 done

@@ -91,41 +91,48 @@ ExampleRecorder::ExampleRecorder(const EvaluationOptions& options)
   options_.losses = &losses_;
 }
 
-namespace {
-
-void append(std::vector<int64_t>& list, const torch::Tensor& values) {
-  const auto more = int64_values(values.to(torch::kInt64));
-  list.insert(list.end(), more.begin(), more.end());
+ClassName named_by(const std::vector<std::string>& labels) {
+  return [&labels](int64_t number) { return labels[static_cast<size_t>(number)]; };
 }
 
-}  // namespace
-
-void ExampleRecorder::add_classes(const torch::Tensor& predicted, const torch::Tensor& actual) {
+void ExampleRecorder::add_classes(const torch::Tensor& predicted, const torch::Tensor& actual,
+                                  const ClassName& name) {
   if (!is_wanted()) return;
-  append(predicted_, predicted);
-  append(actual_, actual);
+  const auto guesses = int64_values(predicted.to(torch::kInt64)), right = int64_values(actual);
+  for (size_t i = 0; i < guesses.size(); ++i) add_words(name(guesses[i]), name(right[i]));
   add_answers(predicted == actual);
 }
 
-void ExampleRecorder::add_answers(const torch::Tensor& right) {
-  if (is_wanted()) append(right_, right);
+void ExampleRecorder::add_words(std::string predicted, std::string actual) {
+  if (!is_wanted()) return;
+  predicted_.push_back(std::move(predicted));
+  actual_.push_back(std::move(actual));
 }
 
-void ExampleRecorder::finish_rows(const std::vector<std::string>& labels) {
+void ExampleRecorder::add_answers(const torch::Tensor& right) {
+  if (!is_wanted()) return;
+  const auto more = int64_values(right.to(torch::kInt64));
+  right_.insert(right_.end(), more.begin(), more.end());
+}
+
+void ExampleRecorder::finish_rows() {
   if (!is_wanted()) return;
   *examples_ = examples_by_row(losses_);
-  const auto add = [&](std::optional<std::string>& text, int64_t number) {
-    const auto& label = labels[static_cast<size_t>(number)];
-    text = text ? *text + " " + label : label;
+  const auto add = [](std::optional<std::string>& text, const std::string& more) {
+    text = text ? *text + " " + more : more;
+  };
+  const auto example_of = [&](size_t target) -> ExampleScore& {
+    return (*examples_)[static_cast<size_t>(losses_.rows[target])];
   };
   for (size_t i = 0; i < right_.size(); ++i) {
-    auto& example = (*examples_)[static_cast<size_t>(losses_.rows[i])];
+    auto& example = example_of(i);
     ++example.n_answers;
     example.n_right += right_[i];
     example.right = example.n_right == example.n_answers;
-    if (labels.empty()) continue;
-    add(example.prediction, predicted_[i]);
-    add(example.target, actual_[i]);
+  }
+  for (size_t i = 0; i < predicted_.size(); ++i) {
+    add(example_of(i).prediction, predicted_[i]);
+    add(example_of(i).target, actual_[i]);
   }
 }
 

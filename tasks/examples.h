@@ -2,6 +2,7 @@
 // The scores of single examples: a document, a pair, a picture, a recording.
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -66,6 +67,10 @@ struct TargetLosses {
 /// One example for each row.
 std::vector<ExampleScore> examples_by_row(const TargetLosses& each);
 
+/// How people call a class.
+using ClassName = std::function<std::string(int64_t number)>;
+ClassName named_by(const std::vector<std::string>& labels);
+
 /// Collects examples during an evaluation whose options want them; else it does nothing.
 class ExampleRecorder {
  public:
@@ -75,12 +80,14 @@ class ExampleRecorder {
   /// For score(): the same options, which fill losses().
   const EvaluationOptions& options() const { return options_; }
   const TargetLosses& losses() const { return losses_; }
-  /// Notes which classes (N) a model predicts, and which are right.
-  void add_classes(const torch::Tensor& predicted, const torch::Tensor& actual);
+  /// Notes which classes (N) a model predicts, and which are right, by their names.
+  void add_classes(const torch::Tensor& predicted, const torch::Tensor& actual, const ClassName& name);
+  /// Notes what a model says of a target, and what is right.
+  void add_words(std::string predicted, std::string actual);
   /// Notes which answers are right: (N) bool. add_classes() does it, too.
   void add_answers(const torch::Tensor& right);
-  /// Sets the examples: one for each row, with what was noted, the classes in the words of `labels`.
-  void finish_rows(const std::vector<std::string>& labels = {});
+  /// Sets the examples: one for each row, with what was noted.
+  void finish_rows();
   /// Sets the examples.
   void finish(std::vector<ExampleScore> examples);
   /// The examples that are set.
@@ -90,7 +97,9 @@ class ExampleRecorder {
   std::vector<ExampleScore>* examples_;
   TargetLosses losses_;
   EvaluationOptions options_;
-  std::vector<int64_t> predicted_, actual_, right_;  // of the targets, in order
+  // Of the targets, in order.
+  std::vector<int64_t> right_;
+  std::vector<std::string> predicted_, actual_;
 };
 
 /// Sets the inputs of examples that are rows, if they are wanted: what the rows' tokens decode to.

@@ -147,7 +147,25 @@ PredictedAnswer answer_from(const torch::Tensor& outputs, Problem problem,
                          problem};
 }
 
-Metrics evaluate_problem(Model& model, BatchSource& source, Problem problem,
+namespace {
+
+/// What a target, or a prediction of it, says: labels above 0, or numbers. `values`: (C) double.
+std::string words_of(const torch::Tensor& values, Problem problem, const LabelWords& words) {
+  std::vector<std::string> list;
+  for (int64_t i = 0; i < values.size(0); ++i) {
+    const double value = values[i].item<double>();
+    if (problem == Problem::regression) {
+      list.push_back(fmt::format("{:g}", value));
+    } else if (value > 0) {
+      list.push_back(words.labels[static_cast<size_t>(i)]);
+    }
+  }
+  return list.empty() ? words.none : fmt::format("{}", fmt::join(list, words.separator));
+}
+
+}  // namespace
+
+Metrics evaluate_problem(Model& model, BatchSource& source, Problem problem, const LabelWords& words,
                          const EvaluationOptions& options) {
   std::vector<torch::Tensor> outputs, targets;
   ExampleRecorder examples(options);
@@ -156,6 +174,10 @@ Metrics evaluate_problem(Model& model, BatchSource& source, Problem problem,
       [&](const torch::Tensor& logits, const torch::Tensor& right) {
         outputs.push_back(logits.to(torch::kCPU, torch::kDouble));
         targets.push_back(right.to(torch::kCPU, torch::kDouble));
+        for (int64_t i = 0; examples.is_wanted() && i < right.size(0); ++i) {
+          examples.add_words(words_of(outputs.back()[i], problem, words),
+                             words_of(targets.back()[i], problem, words));
+        }
         if (problem == Problem::multi_label) examples.add_answers((logits > 0).eq(right > 0.5).all(1));
       },
       problem);

@@ -52,11 +52,18 @@ torch::Tensor activated(const torch::Tensor& logits, Problem problem);
 PredictedAnswer answer_from(const torch::Tensor& outputs, Problem problem,
                             const std::vector<std::string>& labels);
 
+/// How examples name several labels together.
+struct LabelWords {
+  const std::vector<std::string>& labels;
+  std::string separator = ", ";
+  std::string none = {};  // stands where there is no label
+};
+
 /// The loss and the metrics of a model for several labels or for numbers on some batches: loss, targets, and
 ///   multi_label  f1_micro, f1_macro, map, and accuracy: the share of the inputs whose labels are all right
 ///   regression   pearson, spearman; the means over the numbers if there are several
 /// Throws DataError if there are no targets.
-Metrics evaluate_problem(Model& model, BatchSource& source, Problem problem,
+Metrics evaluate_problem(Model& model, BatchSource& source, Problem problem, const LabelWords& words,
                          const EvaluationOptions& options);
 
 }  // namespace zoo

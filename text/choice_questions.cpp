@@ -18,17 +18,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// A whole number, or a text that is one.
-std::optional<int64_t> number_in(const Json& value) {
-  if (value.is_number_integer()) return value.get<int64_t>();
-  if (!value.is_string()) return std::nullopt;
-  const auto& text = value.get_ref<const std::string&>();
-  int64_t number = 0;
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (problem != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
-}
-
 /// The question of a line. Throws DataError without the place.
 ChoiceQuestion question_of(const Json& row) {
   const auto member = [&](const char* name) -> const Json& {
@@ -47,14 +36,15 @@ ChoiceQuestion question_of(const Json& row) {
   };
   if (!choices.is_array() || choices.size() < 2 || !std::ranges::all_of(choices, is_choice))
     throw DataError("choices must be a list of at least two texts, none of them empty");
-  const auto number = number_in(answer);
-  if (!number || *number < 0 || *number >= std::ssize(choices)) {
+  // A text such as "1" may be the number of a choice, or its name in a list that begins with "1".
+  const auto number = answer.is_number_integer() ? answer.get<int64_t>() : -1;
+  if (number < 0 || number >= std::ssize(choices)) {
     throw DataError(
         fmt::format("answer must be a number from 0 to {}, that of the right choice", choices.size() - 1));
   }
   return {.context = context.get<std::string>(),
           .choices = choices.get<std::vector<std::string>>(),
-          .answer = *number};
+          .answer = number};
 }
 
 void read_file_of_questions(const ConfigPath& file, std::vector<ChoiceQuestion>& to) {

@@ -135,9 +135,7 @@ TokenizedConversations with_counts(Stores stores, int64_t n) {
   TokenizedConversations result{.tokens = std::move(stores.tokens), .answers = std::move(stores.answers)};
   result.n_without_answer = n - result.tokens.n_rows();
   for (int64_t row = 0; row < result.answers.n_rows(); ++row) {
-    const auto answers = result.answers.row(row);
-    for (size_t i = 0; i < answers.size(); i += 2) result.answer_tokens += answers[i + 1] - answers[i];
-    result.answer_bytes += stores.bytes.row(row).front();
+    result.answer_bytes.push_back(stores.bytes.row(row).front());
   }
   return result;
 }

@@ -32,9 +32,9 @@ void visit_conversations(
 /// Conversations as tokens; rows of the two stores correspond.
 struct TokenizedConversations {
   TokenStore tokens;
-  TokenStore answers;  // EncodedConversation::answers
-  int64_t answer_tokens = 0, answer_bytes = 0;
-  int64_t n_without_answer = 0;  // conversations that were left out
+  TokenStore answers;                      // EncodedConversation::answers
+  std::vector<int64_t> answer_bytes = {};  // of each conversation
+  int64_t n_without_answer = 0;            // conversations that were left out
 };
 
 /// The conversations of `split` by the tokenizer's own template. Conversations without an answer are left

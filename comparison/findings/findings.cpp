@@ -88,7 +88,7 @@ constexpr size_t kMostNames = 6;
 
 /// "a", "a and b", "9 runs"
 std::string named(const Names& names) {
-  return names.size() > kMostNames ? fmt::format("{} runs", names.size()) : enumerated(names);
+  return names.size() > kMostNames ? fmt::format("{} runs", names.size()) : list_of_names(names);
 }
 
 /// The runs with one verdict.
@@ -187,7 +187,7 @@ std::string against_one(const std::vector<Said>& verdicts, const std::string& ba
     const auto count = said.names.size();
     const auto what =
         parts.empty() ? counted(said, baseline, n) : fmt::format("{} {}", count, name_of(said.verdict));
-    parts.push_back(count > kMostNames ? what : fmt::format("{} ({})", what, enumerated(said.names)));
+    parts.push_back(count > kMostNames ? what : fmt::format("{} ({})", what, list_of_names(said.names)));
   }
   return enumerated(parts);
 }
@@ -284,6 +284,12 @@ bool are_of_the_same_lines(const RunResults& run, const RunResults& other) {
 }
 
 }  // namespace
+
+std::string list_of_names(const std::vector<std::string>& names) {
+  const auto has_comma = [](const std::string& name) { return name.find(',') != name.npos; };
+  if (names.size() < 2 || std::ranges::none_of(names, has_comma)) return enumerated(names);
+  return fmt::format("{}; and {}", fmt::join(names.begin(), names.end() - 1, "; "), names.back());
+}
 
 int digits_after_point(double value, int significant) {
   constexpr int most = 6;
@@ -431,7 +437,7 @@ std::string verdict_finding(const Runs& runs, bool fair) {
   const auto variants = variants_of_grid(runs);
   const size_t n = n_said(verdicts);
   auto text = without_success(runs);
-  if (n_examples) text += fmt::format(", on the same {}", *n_examples);
+  if (n_examples) text = fmt::format(", on the same {}", *n_examples) + text;
   if (!fair) text += "; the notices say what differs in how they were trained";
   if (n > 0)
     return (variants.empty() ? against_one(verdicts, runs[0].name, n) : on_grid(runs, variants)) + text + ".";

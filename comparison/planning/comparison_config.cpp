@@ -159,16 +159,68 @@ std::vector<Draft> read_variants(const ConfigNode* variants, const ConfigPlace& 
   return drafts;
 }
 
+/// The first dotted key that both trees set, if there is one: to a value, or as a group of which one tree
+/// sets the whole. Keys of a file that `one` extends may be set anew.
+std::optional<std::string> set_by_both(const ConfigNode& one, const ConfigNode& other) {
+  for (const auto& [key, entry] : one.entries) {
+    const auto* const twin = other.find(key);
+    if (twin == nullptr) continue;
+    if (!entry.value.is_map() || !twin->value.is_map()) {
+      if (!entry.place.named_by_file) return key;
+      continue;
+    }
+    if (const auto rest = set_by_both(entry.value, twin->value)) return fmt::format("{}.{}", key, *rest);
+  }
+  return std::nullopt;
+}
+
+/// Adds keys that `what`, such as "grid", gives to a row. One key in two places would lose one of its values.
+void add_keys(ConfigNode& keys, ConfigNode added, std::string_view what, const std::string& row) {
+  if (const auto twice = set_by_both(keys, added)) {
+    fail(added.place, fmt::format("{}: {} has a value of its own in {}: say it in one place only", what,
+                                  *twice, row.empty() ? "the grid" : fmt::format("'{}'", row)));
+  }
+  merge_config_trees(keys, std::move(added));
+}
+
 /// "model.n_layers" → "n_layers"
 std::string last_part(const std::string& dotted) { return dotted.substr(dotted.rfind('.') + 1); }
 
-/// Gives a draft one value of a key of the grid.
-void add_to(Draft& draft, const std::string& key, const ConfigNode& value) {
-  const auto shown = value.kind == ConfigNode::Kind::kScalar ? value.text : value.shown();
-  const auto named = fmt::format("{}={}", last_part(key), shown);
+/// The value of a key of a grid, for people.
+std::string shown(const ConfigNode& value) {
+  return value.kind == ConfigNode::Kind::kScalar ? value.text : value.shown();
+}
+
+/// Whether two values, or two groups of keys, are written alike.
+bool are_equal(const ConfigNode& a, const ConfigNode& b) {
+  const auto same_entry = [](const auto& one, const auto& other) {
+    return one.first == other.first && are_equal(one.second.value, other.second.value);
+  };
+  return a.kind == b.kind && a.text == b.text && std::ranges::equal(a.items, b.items, are_equal) &&
+         std::ranges::equal(a.entries, b.entries, same_entry);
+}
+
+/// Gives a draft one value of a key of the grid. `what`: the key of the comparison file, for messages.
+void add_to(Draft& draft, const std::string& key, const ConfigNode& value, std::string_view what) {
+  const auto named = fmt::format("{}={}", last_part(key), shown(value));
+  add_keys(draft.keys, nested_config_tree(key, value), what, draft.name);
   for (auto* text : {&draft.name, &draft.cell}) *text += (text->empty() ? "" : ", ") + named;
-  draft.grid.push_back({key, shown});
-  merge_config_trees(draft.keys, nested_config_tree(key, value));
+  draft.grid.push_back({key, shown(value)});
+}
+
+/// A key of a grid needs values that differ, and no other part of the comparison may decide them.
+void check_values(const std::string& key, const ConfigNode& values, std::string_view what) {
+  if (values.kind != ConfigNode::Kind::kList)
+    fail(values.place, fmt::format("{}: {} must be a list of values, not {}", what, key, values.shown()));
+  if (values.items.empty()) fail(values.place, fmt::format("{}: {} has no values", what, key));
+  if (key == "training.seed")
+    fail(values.place,
+         fmt::format("{}: {} is no key of a grid: `seeds` gives every row its seeds", what, key));
+  for (auto value = values.items.begin(); value != values.items.end(); ++value) {
+    const auto is_same = [&](const ConfigNode& other) { return are_equal(other, *value); };
+    if (std::any_of(values.items.begin(), value, is_same))
+      fail(value->place, fmt::format("{}: {} has the value {} twice", what, key, shown(*value)));
+  }
 }
 
 /// `what`: the key of the comparison file, for messages.
@@ -180,13 +232,12 @@ std::vector<Draft> expand(std::vector<Draft> drafts, const ConfigNode* grid, std
   size_t n_values = 0;
   for (const auto& [key, entry] : in_order(*grid)) {
     const auto& values = entry.value;
-    if (values.kind != ConfigNode::Kind::kList || values.items.empty())
-      fail(values.place, fmt::format("{}: {} must be a list of values, not {}", what, key, values.shown()));
+    check_values(key, values, what);
     std::vector<Draft> expanded;
     for (const auto& draft : drafts) {
       for (const auto& value : values.items) {
         Draft next = draft;
-        add_to(next, key, value);
+        add_to(next, key, value, what);
         n_values += cost_of(next.keys);
         if (expanded.size() == kMostVariants || n_values > kMostValues) fail_too_many(grid->place);
         expanded.push_back(std::move(next));
@@ -208,6 +259,7 @@ std::vector<Draft> expand_fraction(const std::vector<Draft>& drafts, const Confi
                                  fewest, most, keys.size()));
   }
   for (const auto& [key, entry] : keys) {
+    check_values(key, entry.value, "grid");
     if (entry.value.kind != ConfigNode::Kind::kList || entry.value.items.size() != 2)
       fail(entry.value.place,
            fmt::format("design: fractional needs two values of each key, for {} too", key));
@@ -223,7 +275,7 @@ std::vector<Draft> expand_fraction(const std::vector<Draft>& drafts, const Confi
       Draft next = draft;
       for (size_t j = 0; j < keys.size(); ++j) {
         const auto& [key, entry] = keys[j];
-        add_to(next, key, entry.value.items[static_cast<size_t>(std::popcount(run & masks[j]) % 2)]);
+        add_to(next, key, entry.value.items[static_cast<size_t>(std::popcount(run & masks[j]) % 2)], "grid");
       }
       if (expanded.size() == kMostVariants) fail_too_many(grid.place);
       expanded.push_back(std::move(next));
@@ -246,7 +298,7 @@ std::vector<Draft> at_sizes(const std::vector<Draft>& drafts, const std::vector<
                  .size = size.name,
                  .without_size = draft.name,
                  .ablation = draft.ablation};
-      merge_config_trees(next.keys, size.keys);
+      add_keys(next.keys, size.keys, fmt::format("sizes: {}", size.name), draft.name);
       all.push_back(std::move(next));
     }
   }
@@ -261,7 +313,23 @@ std::vector<Draft> read_sizes(const ConfigNode* sizes, const ConfigPlace& place)
          fmt::format("sizes must be two or more names, each with the keys that make the size, not {}",
                      sizes->shown()));
   }
-  return read_variants(sizes, place);
+  auto groups = read_variants(sizes, place);
+  for (const auto& group : groups) {
+    const auto same =
+        std::ranges::find_if(groups, [&](const Draft& other) { return are_equal(other.keys, group.keys); });
+    if (same->name != group.name)
+      fail(group.keys.place, fmt::format("sizes: '{}' has the keys of '{}'", group.name, same->name));
+  }
+  return groups;
+}
+
+/// Throws ConfigError for a key that says how long a training is, because something else `says` that.
+void check_lengths_of(const ConfigNode& grid, std::string_view what, std::string_view says) {
+  for (const auto* const key : {"training.steps", "training.epochs", "training.max_seconds"}) {
+    if (const auto* const values = grid.find(key))
+      fail(values->value.place,
+           fmt::format("{}: {} cannot be here: {} how long every training is", what, key, says));
+  }
 }
 
 /// Takes `tune.grid` out of the file and returns the candidates; none without `tune`.
@@ -273,6 +341,7 @@ std::vector<Draft> take_candidates(ConfigNode& tree) {
   const auto grid = keys.entries.extract("grid");
   if (grid.empty() || !grid.mapped().value.is_map() || grid.mapped().value.entries.empty())
     fail(keys.place, "tune needs `grid`: the keys to choose, each with a list of values");
+  check_lengths_of(grid.mapped().value, "tune.grid", "the budget and tune.share say");
   return expand({{.name = "", .cell = "", .keys = empty_map(keys.place)}}, &grid.mapped().value, "tune.grid");
 }
 
@@ -449,6 +518,7 @@ Comparison comparison_from(const fs::path& path, ConfigNode tree, const std::vec
   auto common = task_keys != nullptr ? *task_keys : empty_map(place);
   if (base) merge_config_trees(common, read_base(*base));
   const auto named = read_variants(variants ? &*variants : nullptr, place);
+  if (grid && comparison.budget()) check_lengths_of(*grid, "grid", "the budget says");
   const bool is_fraction = comparison.settings.design == Design::fractional;
   if (is_fraction && !grid) file.fail("design", "fractional is for a `grid`");
   auto drafts = is_fraction ? expand_fraction(named, *grid) : expand(named, grid ? &*grid : nullptr, "grid");
@@ -479,8 +549,9 @@ Comparison comparison_from(const fs::path& path, ConfigNode tree, const std::vec
                     .ablation = draft.ablation};
     for (const auto& candidate : candidates) {
       if (variant.ablation) break;  // it has the choice of its model
-      auto candidate_keys = keys;
-      merge_config_trees(candidate_keys, candidate.keys);
+      auto own_keys = draft.keys, candidate_keys = common;
+      add_keys(own_keys, candidate.keys, "tune.grid", draft.name);
+      merge_config_trees(candidate_keys, std::move(own_keys));
       variant.candidates.push_back({candidate.name, experiment_with(candidate_keys), candidate.grid});
     }
     // With a single variant, every row of the grid is compared with the first row.

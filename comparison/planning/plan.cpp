@@ -139,7 +139,7 @@ void check_steps_of_seeds(ComparisonPlan& plan, const PlannedVariant& variant) {
   std::vector<std::string> list;
   bool differ = false;
   for (size_t i = 0; i < variant.runs.size(); ++i) {
-    const auto used = consumption_of(variant.runs[i]);
+    const auto used = consumption_of(variant.trained[i]);
     const int64_t steps = used ? used->steps : 0;
     list.push_back(fmt::format("{} (seed {})", steps, variant.seeds[i]));
     differ |= steps != (variant.planned ? variant.planned->steps : 0);
@@ -195,7 +195,7 @@ void fix_steps(ComparisonPlan& plan, Tasks& tasks) {
 void apply_budget(ComparisonPlan& plan, const Comparison& comparison, Tasks& tasks) {
   fix_steps(plan, tasks);
   for (auto& variant : plan.variants) {
-    if (!variant.runs.empty()) variant.planned = consumption_of(variant.runs.front());
+    if (!variant.runs.empty()) variant.planned = consumption_of(variant.trained.front());
   }
   const auto given = comparison.budget();
   plan.budget = given.value_or(default_budget(plan.variants));
@@ -314,6 +314,7 @@ ComparisonPlan make_plan(const Comparison& comparison,
     if (first->name != variant.name) planned.baseline = first->name;
     for (const auto& finished : variant.finished) {
       planned.runs.push_back(finished.dir);
+      planned.trained.push_back(finished.source.empty() ? finished.dir : finished.source);
       planned.seeds.push_back(finished.seed);
     }
     if (planned.runs.empty()) {

@@ -44,6 +44,8 @@ struct PlannedVariant {
   ModelCost cost = {};                  // at data.sequence_length
   /// For the first seed. Absent for a budget of seconds, and without a checkpoint.
   std::optional<Consumption> planned = {};
+  /// Where each of `runs` was trained: the run itself, or what it is a copy of.
+  std::vector<std::filesystem::path> trained = {};
   /// See Variant. Such a row has the runs of the row `of`, and everything else of it but the names.
   std::optional<AblationConfig> ablation = {};
   std::string slug_of_runs = {};  // of the row that is trained

@@ -12,6 +12,7 @@
 #include <fmt/ranges.h>
 
 #include "base/student_t.h"
+#include "comparison/findings/findings.h"
 #include "comparison/protocol.h"
 #include "io/json_document.h"
 #include "pages/json.h"
@@ -163,6 +164,7 @@ Json versus_json(const Tested& tested, Better better) {
           {"n", tested.test.n},
           {"p", has_p ? or_null(tested.test.p) : Json()},
           {"p_corrected", or_null(tested.p_corrected)},
+          {"p_same", or_null(tested.p_same_corrected)},
           {"verdict", said}};
 }
 
@@ -366,7 +368,7 @@ std::string measured_of(const Json& document) {
       {"better", "better than"}, {"worse", "worse than"}, {"undecided", "not told apart from"}};
   for (const auto& [verdict, than] : words) {
     if (const auto& names = said[verdict]; !names.empty()) {
-      text += fmt::format(" On the mean of the tasks {} {} {} {}.", fmt::join(names, ", "),
+      text += fmt::format(" On the mean of the tasks {} {} {} {}.", list_of_names(names),
                           names.size() == 1 ? "is" : "are", than, baseline_name(rows));
     }
   }

@@ -66,6 +66,8 @@ export const metricNumber = value => !isNumber(value) ? '–'
     : Math.abs(value * metricFactor) >= 1e6 ? (value * metricFactor).toExponential(2)
                                             : (value * metricFactor).toFixed(metricDecimals);
 export const metricText = value => isNumber(value) ? metricNumber(value) + metricUnit : '–';
+/** The p behind a verdict: of a difference as large as the margin for “same”, else of none. */
+export const pOfVerdict = versus => versus.verdict === 'same' ? versus.p_same : versus.p_corrected;
 export const pValue = p => !isNumber(p) ? '' : p < 0.001 ? 'p < 0.001' : p > 0.995 ? 'p = 1' : `p = ${withDigits(p, 2)}`;
 
 /** A number on the page. Its `data-value` holds the exact value for tests and other programs. */

@@ -3,7 +3,7 @@
 import {$, button, count, data, el, headCell, set, sortableTable} from '../page.js';
 import {buildAttention, buildSamples} from './report_attention.js';
 import {betterSide, correctionName, duration, halfWidth, isNumber, metric, metricLabel, metricNumber, metricText, metricUnit,
-        pValue, runs, shown, si, THIN, unit} from './report_base.js';
+        pOfVerdict, pValue, runs, shown, si, THIN, unit} from './report_base.js';
 import {runName, swatch} from './report_chart.js';
 import {buildConfusion} from './report_confusion.js';
 import {buildCost, buildQuality, buildScaling, seedMean} from './report_costs.js';
@@ -184,6 +184,8 @@ function metricCell(run, prefix = '') {
   return cell.childNodes.length ? cell : '–';
 }
 
+const hasIntervals = runs.some(run => halfWidth(run) !== null);
+
 const isOverExamples = run => ['examples', 'documents'].includes(run.versus_baseline?.over);
 
 function verdictCell(run) {
@@ -195,11 +197,11 @@ function verdictCell(run) {
   const cell = el('span', 'verdict-cell', badge);
   if (isNumber(versus.difference)) {
     const signed = value => (value > 0 ? '+' : value < 0 ? '−' : '±') + metricNumber(Math.abs(value));
-    const difference = signed(versus.difference), p = versus.p_corrected;
+    const difference = signed(versus.difference), p = pOfVerdict(versus);
     const notes = el('span', 'quiet', shown(versus.difference, difference, 'versus_baseline.difference', run));
     if (isNumber(versus.low))
       notes.append(` (${signed(versus.low)} to ${signed(versus.high)})`);
-    if (isNumber(p)) notes.append(', ', shown(p, pValue(p), 'versus_baseline.p_corrected', run));
+    if (isNumber(p)) notes.append(', ', shown(p, pValue(p), `versus_baseline.${versus.verdict === 'same' ? 'p_same' : 'p_corrected'}`, run));
     if (run.ablation && isNumber(versus.agreeing)) notes.append(`, in ${versus.agreeing} of ${versus.n} seeds`);
     if (isOverExamples(run)) notes.append(`, ${versus.n} ${versus.over}`);
     if (isNumber(versus.seeds_needed)) notes.append(`, ${versus.seeds_needed} seeds would tell`);
@@ -232,7 +234,7 @@ function tableColumns() {
     }},
     {title: metric.label, value: run => run.metric?.mean ?? null, cell: metricCell, better: metric.better,
      mayWin: run => isBestIn(run, 'metric'),
-     hint: `${METRIC_MEANINGS[metric.key] ?? ''}${betterSide}; ± is half the 95 % interval of the mean over the seeds`},
+     hint: `${METRIC_MEANINGS[metric.key] ?? ''}${betterSide}${hasIntervals ? '; ± is half the 95 % interval of the mean over the seeds' : ''}`},
     {title: VERDICT_TITLE, value: run => run.versus_baseline?.difference ?? null, cell: verdictCell,
      hint: `Paired t-test over the seeds, p corrected by ${correctionName} method`},
     own('parameters', 'parameters', '', 'lower'),
@@ -288,14 +290,14 @@ function buildTable(section) {
   const scroll = el('div', `scroll table-scroll${runs.length > MANY ? ' tall' : ''}`, table.table);
   set(scroll, {tabIndex: 0, role: 'region', 'aria-label': 'Results, one row per run'});
   const legend = ['Bold: the best value of a column, if its range (interval, or least and largest measurement) touches no other.'];
-  if (runs.some(run => halfWidth(run) !== null)) legend.push('± is half the 95 % interval of the mean over the seeds.');
+  if (hasIntervals) legend.push('± is half the 95 % interval of the mean over the seeds.');
   if (runs.some(run => isNumber(run.versus_baseline?.p_corrected)))
     legend.push((runs.some(isOverExamples)
         ? 'Verdicts: the same examples by both models, p by exchanging them at random, interval by bootstrap; p corrected by '
         : `Verdicts: paired t-test over the seeds against the first run${
             runs.filter(run => !run.baseline).length > 1 ? ' with the same values of the grid' : ''}${
             runs.some(run => run.ablation) ? ', of an ablation against its model' : ''}, p corrected by `) +
-        correctionName + ' method, significant below 0.05. “Same” means: surely within ' + marginText() + '.');
+        correctionName + ' method, significant below 0.05. “Same” means: surely within ' + marginText() + '; its p is that of a larger difference.');
   if (isNumber(data.power?.probability)) legend.push(powerText(data.power));
   section.append(scroll, empty, el('p', 'quiet under-table', legend.join(' ')), seedsTable());
   whenSelectionChanges(redraw);

@@ -30,7 +30,7 @@ function valueCell(row, text, noise) {
     const beside = isNumber(noise) ? ` (noise ±${text(noise)})` : '';
     cell.append(el('span', 'quiet', el('span', `verdict ${versus.verdict}`, word(versus.verdict)),
                    ` ${withSign(text(versus.difference))}${beside}`));
-    set(cell, {title: [`difference ${text(versus.low)} to ${text(versus.high)} (95 %)`, pValue(versus.p_corrected)]
+    set(cell, {title: [`difference ${text(versus.low)} to ${text(versus.high)} (95 %)`, pValue(versus.verdict === 'same' ? versus.p_same : versus.p_corrected)]
         .filter(Boolean).join(', ')});
   }
   return cell;

@@ -294,8 +294,8 @@ std::string facts(const Json& results) {
         fmt::format("paired t-test over the seeds against {}, p corrected by {} method, at p < 0.05",
                     baseline_rule(results["runs"]), correction_rule(results)));
   if (const auto margin = number_at(results, "margin"))
-    add("Same", fmt::format("surely within {:g} {} of the baseline (two one-sided t-tests)", 100 * *margin,
-                            member(metric, "percent") == true ? "points" : "%"));
+    add("Same", fmt::format("surely within {:g} {} of the baseline (two one-sided tests, whose p it has)",
+                            100 * *margin, member(metric, "percent") == true ? "points" : "%"));
   if (const Json& power = member(results, "power"); power.is_object()) {
     auto text = fmt::format(
         "{} seeds in {} tests find a difference of {:g} standard deviations of a run with a probability of "

@@ -37,6 +37,15 @@ std::string code(std::string_view text) {
   return result.empty() ? "–" : "`" + result + "`";
 }
 
+std::string link_target(std::string_view path) {
+  std::string result = "<";
+  for (const char c : path) {
+    if (c == '<' || c == '>' || c == '\\') result += '\\';
+    result += c;
+  }
+  return result + ">";
+}
+
 std::string table(const Row& head, const std::vector<Row>& rows, size_t left) {
   std::string result = fmt::format("| {} |\n|", fmt::join(head, " | "));
   for (size_t i = 0; i < head.size(); ++i) result += i < left ? "---|" : "---:|";

@@ -16,6 +16,9 @@ std::string plain(std::string_view text);
 /// Text as code in a cell of a table.
 std::string code(std::string_view text);
 
+/// The target of a link to a file, whose name may have blanks.
+std::string link_target(std::string_view path);
+
 using Row = std::vector<std::string>;
 
 /// The first `left` columns hold words, the others numbers.

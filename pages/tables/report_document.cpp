@@ -87,6 +87,10 @@ bool is_over_examples(const Json& versus) {
   return over == "examples" || over == "documents";
 }
 
+std::optional<double> p_of_verdict(const Json& versus) {
+  return number_at(versus, text_at(versus, "verdict") == "same" ? "p_same" : "p_corrected");
+}
+
 std::string unit_of(const Json& results) {
   const auto unit = text_at(results, "unit");
   return unit.empty() ? "token" : unit;
@@ -116,6 +120,11 @@ std::string estimate_text(std::optional<double> value, std::optional<double> low
   auto text = fmt::format("{:.{}f}", *value, decimals);
   if (low && high) text += fmt::format(" ({:.{}f} to {:.{}f})", *low, decimals, *high, decimals);
   return text;
+}
+
+bool has_a_result(const Json& results) {
+  return std::ranges::any_of(results["runs"],
+                             [](const Json& run) { return member(run, "metric").is_object(); });
 }
 
 bool has_failed(const Json& run) {

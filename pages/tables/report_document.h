@@ -25,6 +25,9 @@ bool is_list_of_counts(const nlohmann::ordered_json& value);
 /// The number at `key`; absent where there is none.
 std::optional<double> number_at(const nlohmann::ordered_json& object, const char* key);
 
+/// Whether any run has a value of the metric.
+bool has_a_result(const nlohmann::ordered_json& results);
+
 /// Whether a run has seeds, and all of them failed.
 bool has_failed(const nlohmann::ordered_json& run);
 /// The number of seeds that have not learnt more than the frequencies of the targets; failed seeds are not
@@ -40,6 +43,9 @@ std::string text_at(const nlohmann::ordered_json& object, const char* key);
 
 /// Whether a test against the baseline is over examples or documents, not seeds.
 bool is_over_examples(const nlohmann::ordered_json& versus);
+
+/// The p behind a verdict: of a difference as large as the margin for "same", else of none.
+std::optional<double> p_of_verdict(const nlohmann::ordered_json& versus);
 
 /// What the results count as tokens: "image" for tasks on images, else "token".
 std::string unit_of(const nlohmann::ordered_json& results);

@@ -52,7 +52,7 @@ std::string verdict_cell(const Json& run, const MetricText& metric) {
     const auto low = number_at(versus, "low"), high = number_at(versus, "high");
     if (low && high) text += fmt::format(" ({} to {})", metric.with_sign(*low), metric.with_sign(*high));
   }
-  if (const auto p = number_at(versus, "p_corrected")) text += ", " + p_text(*p);
+  if (const auto p = p_of_verdict(versus)) text += ", " + p_text(*p);
   if (const auto agreeing = number_at(versus, "agreeing"); agreeing && !member(run, "ablation").is_null())
     text += fmt::format(", in {:.0f} of {:.0f} seeds", *agreeing, number_at(versus, "n").value_or(0));
   if (is_over_examples(versus))

@@ -54,7 +54,7 @@ Cell verdict_cell(const Json& run) {
   const Json& versus = run["versus_baseline"];
   if (versus.is_null()) return {""};
   const auto verdict = versus["verdict"].get<std::string>();
-  const auto p = number(versus["p_corrected"]);
+  const auto p = p_of_verdict(versus);
   if (!p) return {verdict};
   auto text = *p < 0.001 ? fmt::format("{}, p < 0.001", verdict) : fmt::format("{}, p = {:.3f}", verdict, *p);
   if (run.contains("ablation") && versus.contains("agreeing"))
@@ -121,10 +121,11 @@ std::vector<TableColumn> table_columns(const Json& results) {
     add(amount_cell(speed_of(run, "prompt_tokens_per_second")));
     add(amount_cell(speed_of(run, "decode_tokens_per_second")));
   }
-  // A column without any number is left out.
+  // A column without any number is left out, but not the one that says that all runs failed.
   std::erase_if(columns, [](const TableColumn& column) {
-    return !column.place.empty() && std::none_of(column.cells.begin(), column.cells.end(),
-                                                 [](const Cell& cell) { return cell.value; });
+    return !column.place.empty() && column.place != "metric" &&
+           std::none_of(column.cells.begin(), column.cells.end(),
+                        [](const Cell& cell) { return cell.value; });
   });
   return columns;
 }

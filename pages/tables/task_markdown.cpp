@@ -56,7 +56,7 @@ std::string overall_cell(const Json& row) {
     text += ", " + verdict;
     const Json& versus = row["versus_baseline"];
     const auto difference = number_at(versus, "difference"), low = number_at(versus, "low"),
-               high = number_at(versus, "high"), p = number_at(versus, "p_corrected");
+               high = number_at(versus, "high"), p = p_of_verdict(versus);
     if (difference) text += " " + signed_text(*difference, 2);
     if (low && high) text += fmt::format(" ({} to {})", signed_text(*low, 2), signed_text(*high, 2));
     if (p) text += ", " + markdown::p_text(*p);
@@ -109,19 +109,20 @@ std::string task_markdown(const Json& results) {
       page += fmt::format("**{}** {}\n\n", head, plain(text));
   }
   const auto [head, rows] = table_of(results, plain);
+  const auto n_tests = number_at(results, "tests").value_or(0);
   page += markdown::table(head, rows, 1) +
           fmt::format(
-              "\nVerdicts against the baseline, by paired t-tests over seeds; p is corrected for all {} "
-              "tests of the tasks, and for those over all tasks. Noise: a difference that seeds alone "
+              "\nVerdicts against the baseline, by paired t-tests over seeds; p is corrected for {} "
+              "of the tasks, and for those over all tasks. Noise: a difference that seeds alone "
               "show once in twenty times.\n",
-              number_at(results, "tests").value_or(0));
+              n_tests == 1 ? "the one test" : fmt::format("all {} tests", n_tests));
   for (const auto& task : results["tasks"]) {
     const auto name = plain(text_at(task, "name"));
     if (const auto error = text_at(task, "error"); !error.empty())
       page += fmt::format("\n**{} failed.** {}\n", name, plain(error));
     else
-      page += fmt::format("\n**{}.** {} ([its report]({}/report.md))\n", name,
-                          plain(text_at(task, "measured")), text_at(task, "name"));
+      page += fmt::format("\n**{}.** {} ([its report]({}))\n", name, plain(text_at(task, "measured")),
+                          markdown::link_target(text_at(task, "name") + "/report.md"));
   }
   page += "\n" + markdown::gaps(results);
   if (const auto command = text_at(results, "command"); !command.empty())

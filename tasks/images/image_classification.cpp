@@ -51,7 +51,7 @@ class ImageClassification final : public Task {
 
   Metrics measure(Model& model, Split split, const EvaluationOptions& options) override {
     if (problem() != Problem::single_label) {
-      auto metrics = evaluate_problem(model, batches(split), problem(), options);
+      auto metrics = evaluate_problem(model, batches(split), problem(), {.labels = labels()}, options);
       name_inputs(split, options);
       return metrics;
     }
@@ -63,13 +63,13 @@ class ImageClassification final : public Task {
     const auto look = [&](const torch::Tensor& logits, const torch::Tensor& targets) {
       const auto best = logits.argmax(-1);
       counts.add(best, targets);
-      examples.add_classes(best, targets);
+      examples.add_classes(best, targets, named_by(labels()));
       const auto top = std::get<1>(logits.topk(std::min(k, n_classes), -1));
       in_top_k += (top == targets.unsqueeze(-1)).sum().to(torch::kCPU);
     };
     const Score scored = score(model, batches(split), examples.options(), look);
     counts.finish(options);
-    examples.finish_rows(labels());
+    examples.finish_rows();
     name_inputs(split, options);
     sum_over_processes(options, in_top_k);
     if (scored.targets == 0) throw DataError("there are no images to be scored");

@@ -38,7 +38,7 @@ class ClassificationByHead final : public TextClassifier {
 
   Metrics measure(Model& model, Split split, const EvaluationOptions& options) override {
     if (problem() != Problem::single_label) {
-      auto metrics = evaluate_problem(model, batches(split), problem(), options);
+      auto metrics = evaluate_problem(model, batches(split), problem(), {.labels = labels()}, options);
       name_inputs(split, options);
       return metrics;
     }
@@ -47,11 +47,11 @@ class ClassificationByHead final : public TextClassifier {
     const auto look = [&](const torch::Tensor& logits, const torch::Tensor& targets) {
       const auto best = logits.argmax(-1);
       counts.add(best, targets);
-      examples.add_classes(best, targets);
+      examples.add_classes(best, targets, named_by(labels()));
     };
     const Score scored = score(model, batches(split), examples.options(), look);
     counts.finish(options);
-    examples.finish_rows(labels());
+    examples.finish_rows();
     name_inputs(split, options);
     Metrics metrics = loss_metrics(scored);
     metrics["accuracy"] = counts.accuracy();

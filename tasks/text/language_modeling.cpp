@@ -128,6 +128,8 @@ class LanguageModeling final : public Task {
     const auto& data = experiment().data;
     if (data.chat) {
       recorder.finish_rows();
+      const auto& bytes = predicted_answer_bytes_[static_cast<size_t>(split)];
+      for (size_t i = 0; i < recorder.examples().size(); ++i) recorder.examples()[i].bytes = bytes.at(i);
       return name_inputs(recorder, batches(split), tokenizer());
     }
     const auto kind = data.documents == DocumentSplit::none ? StreamTexts::long_texts : StreamTexts::examples;
@@ -182,9 +184,32 @@ class LanguageModeling final : public Task {
     words_per_token_[static_cast<size_t>(split)] = static_cast<double>(size.words) / tokens;
   }
 
+  /// Notes how many bytes of answers are predicted. Of answers that are cut these are the share of their
+  /// tokens.
+  void note_answers(Split split, const TokenStore& answers, const std::vector<int64_t>& answer_bytes) {
+    const int64_t n_read = experiment().data.sequence_length + 1;
+    auto& predicted = predicted_answer_bytes_[static_cast<size_t>(split)];
+    int64_t all_bytes = 0, all_tokens = 0;
+    for (int64_t row = 0; row < answers.n_rows(); ++row) {
+      const auto list = answers.row(row);
+      int64_t n_tokens = 0, n_predicted = 0;
+      for (size_t i = 0; i < list.size(); i += 2) {
+        n_tokens += list[i + 1] - list[i];
+        n_predicted += std::max<int64_t>(0, std::min(list[i + 1], n_read) - std::max<int64_t>(list[i], 1));
+      }
+      if (n_predicted == 0) continue;  // is left out
+      const double share = static_cast<double>(n_predicted) / static_cast<double>(n_tokens);
+      predicted.push_back(std::llround(share * static_cast<double>(answer_bytes[static_cast<size_t>(row)])));
+      all_bytes += predicted.back();
+      all_tokens += n_predicted;
+    }
+    bytes_per_token_[static_cast<size_t>(split)] =
+        static_cast<double>(all_bytes) / static_cast<double>(std::max<int64_t>(all_tokens, 1));
+  }
+
   std::unique_ptr<BatchSource> open_conversations(Split split) {
     const auto& data = experiment().data;
-    auto [tokens, answers, answer_tokens, answer_bytes, n_without_answer] =
+    auto [tokens, answers, answer_bytes, n_without_answer] =
         tokenize_conversations(corpus_, split, tokenizer());
     const int64_t n = tokens.n_rows() + n_without_answer;
     // What follows the last token that is read is predicted, too.
@@ -198,8 +223,7 @@ class LanguageModeling final : public Task {
     }
     add_notes(notes_on_cut(n_longer_than(data.sequence_length + 1, tokens), n, "conversations", split,
                            "data.sequence_length", data.sequence_length));
-    bytes_per_token_[static_cast<size_t>(split)] =
-        static_cast<double>(answer_bytes) / static_cast<double>(std::max<int64_t>(answer_tokens, 1));
+    note_answers(split, answers, answer_bytes);
     if (split == Split::valid) {
       corpus_.release();
       valid_ = tokens;
@@ -217,6 +241,7 @@ class LanguageModeling final : public Task {
   };
   std::array<Size, 3> sizes_;                                    // by Split, of those that are being read
   std::array<double, 3> bytes_per_token_{}, words_per_token_{};  // by Split
+  std::array<std::vector<int64_t>, 3> predicted_answer_bytes_;   // by Split: of each conversation
   std::optional<ChoiceSet> choices_;
   TokenStore valid_;
   std::array<TokenStore, 3> scored_;  // by Split: what evaluations predict

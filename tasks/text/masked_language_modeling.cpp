@@ -1,6 +1,7 @@
 // Predicts hidden tokens from the tokens on both sides.
 
 #include <algorithm>
+#include <span>
 
 #include <fmt/format.h>
 #include <torch/types.h>
@@ -33,14 +34,18 @@ class MaskedLanguageModeling final : public Task {
   Metrics measure(Model& model, Split split, const EvaluationOptions& options) override {
     auto right = torch::zeros({}, torch::dtype(torch::kLong).device(model.device()));
     ExampleRecorder examples(options);
+    // A foreign model's table may have rows that are no tokens.
+    const auto name = [&](int64_t id) {
+      return id < tokenizer().vocab_size() ? shown_alone(tokenizer(), id) : fmt::format("<{}>", id);
+    };
     const auto look = [&](const torch::Tensor& logits, const torch::Tensor& targets) {
       const auto best = logits.argmax(-1);
       right += (best == targets).sum();
-      examples.add_classes(best, targets);
+      examples.add_classes(best, targets, name);
     };
     const Score scored = score(model, batches(split), examples.options(), look);
     examples.finish_rows();
-    name_inputs(examples, batches(split), tokenizer());
+    if (examples.is_wanted()) name_windows(examples, split);
     Metrics metrics = loss_metrics(scored);
     right = right.to(torch::kCPU);
     sum_over_processes(options, right);
@@ -61,6 +66,33 @@ class MaskedLanguageModeling final : public Task {
   }
 
  private:
+  /// A window of the text with <mask> in the place of each token that is to be found.
+  std::string with_masks(const TokenIds& window, const std::vector<int64_t>& positions) const {
+    std::string text;
+    size_t shown = 0;  // number of tokens that are shown already
+    for (const int64_t position : positions) {
+      const auto at = static_cast<size_t>(position);
+      text += tokenizer().decode(std::span(window).subspan(shown, at - shown)) + " <mask> ";
+      shown = at + 1;
+    }
+    return text + tokenizer().decode(std::span(window).subspan(shown));
+  }
+
+  void name_windows(ExampleRecorder& recorder, Split split) {
+    size_t n = 0;
+    for_each_own_batch(batches(split), recorder.options(), [&](const Batch& batch) {
+      const int64_t length = batch.input.length();
+      std::vector<std::vector<int64_t>> positions(static_cast<size_t>(batch.n_rows()));
+      for (const int64_t position : int64_values(batch.positions))
+        positions[static_cast<size_t>(position / length)].push_back(position % length);
+      const auto lengths = batch.input.row_lengths();
+      for (size_t row = 0; row < positions.size(); ++row) {
+        const auto ids = batch.input.ids[static_cast<int64_t>(row)].narrow(0, 0, lengths[row]);
+        recorder.examples().at(n++).input = with_masks(int64_values(ids), positions[row]);
+      }
+    });
+  }
+
   /// Shows predictions in brackets.
   Sample first_window(Model& model) {
     const InferenceScope scope(model);

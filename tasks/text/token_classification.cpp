@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <functional>
 #include <iterator>
+#include <sstream>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -103,12 +105,17 @@ class TokenClassification final : public Task {
     return aligned;
   }
 
+  /// Sets the texts of the examples, if they are wanted, and names kNotCounted in the place of each unit that
+  /// is not counted, so that labels stay beside their words.
+  void name_texts(Split split, const EvaluationOptions& options);
+
   /// Adds precision, recall and F1 of the entities of a split. The predictions and the right classes are
   /// those of this process's batches, in their order. Collective.
   void add_entity_metrics(const std::vector<int64_t>& predicted, const std::vector<int64_t>& actual,
                           Split split, const EvaluationOptions& options, Metrics& metrics);
 
   const Problem problem_ = problem_of(experiment());
+  std::array<std::vector<std::vector<bool>>, 3> counted_;  // by Split: which units of each row
   RowsBySplit<TaggedRows> rows_;
 };
 
@@ -124,8 +131,11 @@ std::unique_ptr<BatchSource> TokenClassification::open(Split split) {
     n_cut += aligned.cut ? 1 : 0;
     TokensWithClasses row{.ids = std::move(aligned.ids), .positions = {}, .classes = {}};
     const auto names = units_of(text.labels, text.unit);
+    std::vector<bool> counted;
     for (size_t i = 0; i < aligned.first.size(); ++i) {
-      if (aligned.first[i] < 0 || names[i] == kNotCounted) continue;
+      if (aligned.first[i] < 0) continue;
+      counted.push_back(names[i] != kNotCounted);
+      if (!counted.back()) continue;
       row.positions.push_back(aligned.first[i]);
       if (problem() == Problem::single_label) {
         row.classes.push_back(classes.at(names[i]));
@@ -136,7 +146,9 @@ std::unique_ptr<BatchSource> TokenClassification::open(Split split) {
       for (const auto& label : labels_of_unit(names[i], experiment().data.label_separator))
         row.numbers[begin + static_cast<size_t>(classes.at(label))] = 1;
     }
-    if (!row.positions.empty()) rows.push_back(std::move(row));
+    if (row.positions.empty()) continue;
+    rows.push_back(std::move(row));
+    if (split != Split::train) counted_[static_cast<size_t>(split)].push_back(std::move(counted));
   }
   add_notes(notes_on_cut(n_cut, std::ssize(texts), "texts, with their labels,", split, "data.sequence_length",
                          experiment().data.sequence_length));
@@ -146,7 +158,14 @@ std::unique_ptr<BatchSource> TokenClassification::open(Split split) {
 }
 
 Metrics TokenClassification::measure(Model& model, Split split, const EvaluationOptions& options) {
-  if (problem() != Problem::single_label) return evaluate_problem(model, batches(split), problem(), options);
+  if (problem() != Problem::single_label) {
+    auto metrics = evaluate_problem(
+        model, batches(split), problem(),
+        {.labels = labels(), .separator = experiment().data.label_separator, .none = std::string(kNoLabels)},
+        options);
+    name_texts(split, options);
+    return metrics;
+  }
   const bool has_entities = mark_entities(labels());
   if (options.wanted == "entity_f1" && !has_entities)
     throw ConfigError("training.best_by: entity_f1 needs labels of entities, such as B-PER; there are none");
@@ -156,7 +175,7 @@ Metrics TokenClassification::measure(Model& model, Split split, const Evaluation
   const auto look = [&](const torch::Tensor& logits, const torch::Tensor& targets) {
     const auto best = logits.argmax(-1);
     counts.add(best, targets);
-    examples.add_classes(best, targets);
+    examples.add_classes(best, targets, named_by(labels()));
     if (!has_entities) return;
     for (auto [list, values] : {std::pair{&predicted, best}, std::pair{&actual, targets}}) {
       const auto more = int64_values(values);
@@ -165,12 +184,33 @@ Metrics TokenClassification::measure(Model& model, Split split, const Evaluation
   };
   Metrics metrics = loss_metrics(score(model, batches(split), examples.options(), look));
   counts.finish(options);
-  examples.finish_rows(labels());
-  name_inputs(examples, batches(split), tokenizer());
+  examples.finish_rows();
+  name_texts(split, options);
   metrics["accuracy"] = counts.accuracy();
   metrics["f1"] = counts.macro_f1();
   if (has_entities) add_entity_metrics(predicted, actual, split, options, metrics);
   return metrics;
+}
+
+void TokenClassification::name_texts(Split split, const EvaluationOptions& options) {
+  if (!options.examples) return;
+  ExampleRecorder recorder(options);
+  name_inputs(recorder, batches(split), tokenizer());
+  const auto& counted = counted_[static_cast<size_t>(split)];
+  for (size_t row = 0; row < counted.size() && row < options.examples->size(); ++row) {
+    auto& example = (*options.examples)[row];
+    for (auto* const text : {&example.prediction, &example.target}) {
+      if (!*text) continue;
+      std::istringstream words(**text);
+      std::string all;
+      for (const bool is_counted : counted[row]) {
+        std::string word(kNotCounted);
+        if (is_counted) words >> word;
+        all += (all.empty() ? "" : " ") + word;
+      }
+      *text = std::move(all);
+    }
+  }
 }
 
 void TokenClassification::add_entity_metrics(const std::vector<int64_t>& predicted,

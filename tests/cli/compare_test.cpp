@@ -19,6 +19,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using Json = nlohmann::ordered_json;
 
 /// Three very short trainings: two equal ones with different names, and one that hardly learns.
@@ -155,7 +156,7 @@ scaling: false
 TEST_F(Compare, TellsTheWorseFromTheEqual) {
   const auto outcome = run("study.yaml --out c");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_THAT(outcome.out, ::testing::AllOf(HasSubstr("bits per byte"), HasSubstr("same, p = 1.000"),
+  EXPECT_THAT(outcome.out, ::testing::AllOf(HasSubstr("bits per byte"), HasSubstr("same, p < 0.001"),
                                             HasSubstr("report   c/report.html")));
   const auto document = results("c");
   EXPECT_EQ(document["schema"], "transformer-zoo/comparison/2");
@@ -224,7 +225,7 @@ TEST_F(Compare, SeveralTasksHaveOnePage) {
   dir_.write("tasks.yaml", R"(
 tasks:
   long: base.yaml
-  broken: {extends: base.yaml, data: {train: nothing.txt}}
+  broken: {extends: base.yaml, data: {train: later.txt}}
   short: twice.yaml
 variants: {one: {}, slow: {training: {optimizer: {lr: 0.00005}}}}
 budget: {steps: 12}
@@ -232,22 +233,27 @@ seeds: 2
 speed_seconds: 0
 scaling: false
 )");
+  const auto early = run("tasks.yaml --out out");
+  EXPECT_EQ(early.code, 2) << "nothing is trained where a file is missing";
+  EXPECT_THAT(early.err, HasSubstr("task broken: later.txt does not exist"));
+  EXPECT_FALSE(std::filesystem::exists(dir_ / "out"));
+  dir_.write("later.txt", "\xff\xfe no text");
   const auto first = run("tasks.yaml --out out");
   EXPECT_EQ(first.code, 1) << "a task failed";
   EXPECT_THAT(first.out, HasSubstr("mean of standardised results"));
-  EXPECT_THAT(first.err, HasSubstr("broken: nothing.txt does not exist"));
+  EXPECT_THAT(first.err, HasSubstr("broken: later.txt"));
   const auto all = results("out");
   EXPECT_EQ(all["schema"], "transformer-zoo/tasks/1");
   EXPECT_EQ(all["tasks"][0]["runs"].size(), 2U);
-  EXPECT_THAT(all["tasks"][1]["error"].get<std::string>(), HasSubstr("nothing.txt does not exist"));
+  EXPECT_THAT(all["tasks"][1]["error"].get<std::string>(), HasSubstr("later.txt"));
   EXPECT_EQ(all["overall"][1]["tasks"], 2);
   EXPECT_EQ(results("out/short")["of_task"], "short");
   EXPECT_TRUE(std::filesystem::exists(dir_ / "out/long/report.html"));
   // The same command goes on where it was, and trains nothing again.
-  dir_.write("nothing.txt", read_file(dir_ / "text.txt"));
+  dir_.write("later.txt", read_file(dir_ / "text.txt"));
   const auto again = run("tasks.yaml --out out --resume");
   EXPECT_EQ(again.code, 0) << again.err;
-  EXPECT_THAT(again.err, ::testing::Not(HasSubstr("long: one, seed 1: trained")));
+  EXPECT_THAT(again.err, Not(HasSubstr("long: one, seed 1: trained")));
   EXPECT_THAT(again.err, HasSubstr("broken: one, seed 1: trained"));
   EXPECT_EQ(results("out")["overall"][1]["tasks"], 3);
   EXPECT_EQ(run("tasks.yaml --out out").code, 2) << "it is there";
@@ -289,20 +295,13 @@ TEST_F(Compare, FinishedRunsAreOnlyEvaluated) {
 
 // A rate that is ten times too low or too high makes a variant worse only where it cannot choose its own.
 TEST_F(Compare, TunedVariantsAreComparedAtTheirBest) {
-  const std::string variants = R"(
-base: base.yaml
-variants:
-  good: {}
-  low: {training: {optimizer: {lr: 0.0005}}}
-  high: {training: {optimizer: {lr: 0.3}}}
-seeds: 3
-speed_seconds: 0
-scaling: false
-inputs: ["3 sheep"]
-)";
-  dir_.write("untuned.yaml", variants);
-  dir_.write("tuned.yaml",
-             variants + "tune: {grid: {training.optimizer.lr: [0.0005, 0.005, 0.05, 0.5]}, share: 0.5}\n");
+  const std::string settings =
+      "base: base.yaml\nseeds: 3\nspeed_seconds: 0\nscaling: false\ninputs: [3 sheep]\n";
+  const std::string low = "{training: {optimizer: {lr: 0.0005}}}",
+                    high = "{training: {optimizer: {lr: 0.3}}}";
+  dir_.write("untuned.yaml", settings + "variants: {good: {}, low: " + low + ", high: " + high + "}\n");
+  const std::string tune = "tune: {grid: {training.optimizer.lr: [0.0005, 0.005, 0.05, 0.5]}, share: 0.5}\n";
+  dir_.write("tuned.yaml", settings + tune + "variants: {good: {}, low: {}, high: {}}\n");
   const auto verdicts = [&](const Json& document) {
     std::vector<std::string> list;
     for (const auto& run : document["runs"]) {
@@ -518,6 +517,42 @@ scaling: false
   EXPECT_TRUE(document["runs"][1]["seeds"][0]["seconds"].is_null());  // it died before its first checkpoint
   EXPECT_EQ(document["notices"].back()["kind"], "failure");
   EXPECT_THAT(outcome.out, HasSubstr("failed"));
+}
+
+TEST_F(Compare, OfTrainingsThatAllFailedThereIsNoResult) {
+  const std::string wild = "training: {optimizer: {type: sgd, lr: 1.0e+30}, clip_grad_norm: 0}";
+  const std::string rest =
+      "variants: {one: {}, two: {model: {n_layers: 1}}}\nseeds: 1\nspeed_seconds: 0\nscaling: false\n";
+  dir_.write("wild.yaml", "base: {extends: base.yaml, " + wild + "}\n" + rest);
+  const auto outcome = run("wild.yaml --out c");
+  EXPECT_EQ(outcome.code, 1) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("bits per byte"));
+  EXPECT_THAT(outcome.out, HasSubstr("failed"));
+  EXPECT_EQ(run("wild.yaml --out c --resume --json").code, 1);
+  dir_.write("tasks.yaml", "tasks: {tame: base.yaml, wild: {extends: base.yaml, " + wild + "}}\n" + rest);
+  const auto tasks = run("tasks.yaml --out t");
+  EXPECT_EQ(tasks.code, 1) << tasks.err;
+  const auto all = results("t");
+  EXPECT_THAT(all["tasks"][1]["error"].get<std::string>(), HasSubstr("no run has a result: one, seed 1: "));
+  EXPECT_THAT(all["measured"].get<std::string>(), HasSubstr("Over 1 of 2 tasks"));
+  EXPECT_EQ(all["overall"][0]["tasks"], 1);
+}
+
+// What stops a training is told in the words of the program, also in the results that are kept.
+TEST_F(Compare, ATaskThatStopsSaysHowToGoOn) {
+  dir_.write("other.txt", read_file(dir_ / "text.txt"));
+  dir_.write("tasks.yaml",
+             "tasks: {first: base.yaml, second: {extends: base.yaml, data: {train: other.txt}}}\n"
+             "variants: {one: {}, two: {model: {n_layers: 1}}}\nseeds: 1\nspeed_seconds: 0\nscaling: false\n"
+             "budget: {steps: 4}\n");
+  ASSERT_EQ(run("tasks.yaml --out t").code, 0);
+  std::filesystem::remove_all(dir_ / "t/second/runs/one/seed-1");
+  dir_.write("t/second/runs/one/seed-1/note.txt", "in the way");
+  const auto outcome = run("tasks.yaml --out t --resume");
+  EXPECT_EQ(outcome.code, 1) << outcome.err;
+  const auto error = results("t")["tasks"][1]["error"].get<std::string>();
+  EXPECT_THAT(error, HasSubstr("--resume goes on"));
+  EXPECT_THAT(error + read_file(dir_ / "t/report.md"), Not(HasSubstr("ExistingRun::")));
 }
 
 // The speeds of one page are measured together: with another variant all are measured again.

@@ -115,7 +115,7 @@ inputs: [one, two]
 TEST_F(ComparisonFile, TuningGivesEveryVariantTheSameCandidates) {
   const auto comparison = load(R"(
 base: base.yaml
-variants: {a: {}, b: {training: {optimizer: {lr: 7}}}}
+variants: {a: {}, b: {training: {optimizer: {weight_decay: 7}}}}
 tune:
   grid:
     training.optimizer.lr: [0.1, 0.2]
@@ -126,7 +126,7 @@ tune:
   EXPECT_EQ(comparison.settings.tune.share, 0.5);
   EXPECT_EQ(comparison.settings.tune.seeds, 2);
   ASSERT_EQ(comparison.variants.size(), 2U);
-  EXPECT_EQ(comparison.variants[1].experiment.training.optimizer.lr, 7);
+  EXPECT_EQ(comparison.variants[1].candidates[0].experiment.training.optimizer.weight_decay, 7);
   for (const auto& variant : comparison.variants) {
     ASSERT_EQ(variant.candidates.size(), 4U);
     EXPECT_EQ(variant.candidates[1].name, "lr=0.1, dropout=0.5");
@@ -163,6 +163,40 @@ TEST_F(ComparisonFile, SizesAreEveryVariantAtEverySize) {
   EXPECT_THAT(error_of("base: base.yaml\nsizes: {one: {}}"), HasSubstr("sizes must be two or more names"));
   EXPECT_THAT(error_of("base: base.yaml\nbudget: {flops: 1.0e9}\n" + sizes),
               HasSubstr("with `sizes`, larger models need more FLOPs and time"));
+}
+
+// One of two values would be lost, and rows with different names would be the same model.
+TEST_F(ComparisonFile, AKeyHasItsValueFromOnePlace) {
+  const std::string wide = "base: base.yaml\nvariants: {a: {}, b: {model: {d_model: 32}}}\n";
+  const std::string sizes = "sizes: {small: {model: {d_model: 8}}, large: {model: {d_model: 64}}}\n";
+  EXPECT_THAT(error_of(wide + "grid: {model.d_model: [16, 48]}\n"),
+              HasSubstr("study.yaml:3:24: grid: model.d_model has a value of its own in 'b'"));
+  EXPECT_THAT(error_of(wide + sizes), HasSubstr("sizes: small: model.d_model has a value of its own in 'b'"));
+  EXPECT_THAT(error_of(wide + "tune: {grid: {model.d_model: [16, 48]}}\n"),
+              HasSubstr("tune.grid: model.d_model has a value of its own in 'b'"));
+  EXPECT_THAT(error_of("base: base.yaml\ngrid: {model.d_model: [16, 48]}\n" + sizes),
+              HasSubstr("sizes: small: model.d_model has a value of its own in 'd_model=16'"));
+  EXPECT_THAT(error_of("base: base.yaml\ngrid: {model.norm: [layer, rms], model.norm.eps: [0.1, 0.2]}\n"),
+              HasSubstr("grid: model.norm has a value of its own"));
+  EXPECT_THAT(error_of("base: base.yaml\nvariants: {a: {model: {norm: rms}}}\ngrid: {model.norm.eps: [0.1]}"),
+              HasSubstr("model.norm has a value of its own in 'a'"));
+  EXPECT_THAT(error_of("base: base.yaml\ngrid: {model.n_layers: [1, 2, 1]}"),
+              HasSubstr("study.yaml:2:31: grid: model.n_layers has the value 1 twice"));
+  EXPECT_THAT(error_of("base: base.yaml\ngrid: {model.n_layers: []}"), HasSubstr("has no values"));
+  EXPECT_THAT(error_of("base: base.yaml\nsizes: {a: {model: {n_layers: 2}}, b: {model: {n_layers: 2}}}"),
+              HasSubstr("sizes: 'b' has the keys of 'a'"));
+  EXPECT_THAT(error_of("base: base.yaml\ngrid: {training.seed: [1, 2]}"),
+              HasSubstr("`seeds` gives every row"));
+  EXPECT_THAT(error_of("base: base.yaml\ntune: {grid: {training.steps: [1, 2]}}"),
+              HasSubstr("tune.grid: training.steps cannot be here"));
+  EXPECT_THAT(error_of("base: base.yaml\nbudget: {steps: 9}\ngrid: {training.epochs: [1, 2]}"),
+              HasSubstr("grid: training.epochs cannot be here: the budget says"));
+  EXPECT_EQ(load("base: base.yaml\ngrid: {training.steps: [7, 9]}").variants[1].experiment.training.steps, 9);
+  // A file that a variant extends is a base.
+  dir_.write("lr.yaml", "training: {optimizer: {lr: 7}}");
+  const auto extended =
+      load("base: base.yaml\nvariants: {a: {extends: lr.yaml}}\ngrid: {training.optimizer.lr: [0.1, 0.2]}");
+  EXPECT_EQ(extended.variants[1].experiment.training.optimizer.lr, 0.2);
 }
 
 TEST_F(ComparisonFile, AGridIsEveryCombinationOfEveryVariant) {
@@ -233,7 +267,7 @@ TEST_F(ComparisonFile, ErrorsNameThePlace) {
 TEST_F(ComparisonFile, TooManyVariantsAreOneLine) {
   std::string grid = "base: base.yaml\ngrid:\n";
   for (const char* key : {"training.log_every", "training.evaluate_every", "training.checkpoint_every",
-                          "training.seed", "training.keep_checkpoints", "data.sequence_length"})
+                          "training.batch_size", "training.keep_checkpoints", "data.sequence_length"})
     grid += fmt::format("  {}: [3, 4, 5, 6, 7, 8, 9, 10, 11, 12]\n", key);
   EXPECT_THAT(error_of(grid), HasSubstr("makes more than 1000 variants"));
 }

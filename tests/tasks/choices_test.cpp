@@ -68,7 +68,7 @@ TEST_F(Choices, AreReadFromLinesOfJson) {
   const auto questions =
       read(world_, R"({"context": "Is it?\nAnswer:", "choices": ["yes", "no"], "answer": 1, "id": 7}
 
-{"context": "", "choices": [" a", "é", "c"], "answer": "2"}
+{"context": "", "choices": [" a", "é", "c"], "answer": 2}
 )");
   ASSERT_EQ(questions.size(), 2U);
   EXPECT_EQ(questions[0].context, "Is it?\nAnswer:");
@@ -93,7 +93,7 @@ TEST_F(Choices, ThatAreNoneAreNamedWithTheirLine) {
            {R"({"context": "a", "choices": "bc", "answer": 0})", "at least two texts"},
            {R"({"context": "a", "choices": ["b", "c"], "answer": 2})", "a number from 0 to 1"},
            {R"({"context": "a", "choices": ["b", "c"], "answer": -1})", "a number from 0 to 1"},
-           {R"({"context": "a", "choices": ["b", "c"], "answer": "1st"})", "a number from 0 to 1"},
+           {R"({"context": "a", "choices": ["b", "c"], "answer": "1"})", "a number from 0 to 1"},
            {R"({"context": "a", "choices": ["b", "c"], "answer": 0.5})", "a number from 0 to 1"},
            {"context", "JSON"}}) {
     SCOPED_TRACE(line);

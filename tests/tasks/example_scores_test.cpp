@@ -1,8 +1,10 @@
 // The scores of single examples add up to what an evaluation says.
 
 #include <algorithm>
+#include <iterator>
 #include <numbers>
 #include <ostream>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -88,6 +90,70 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"text_to_text", "", 12, {"data.target_length=3"}},
                       Case{"image_classification", "picture", 9}, Case{"object_detection", ".png", 4},
                       Case{"speech_recognition", ".wav", 6}));
+
+/// The examples of a new model, without training.
+std::vector<ExampleScore> examples_of(const TinyWorld& world, std::string_view task_name,
+                                      const std::vector<std::string>& overrides = {}) {
+  const auto experiment = world.experiment(task_name, overrides);
+  const auto task = task_of_new_run(experiment);
+  torch::manual_seed(1);
+  const auto model = initialized_model(experiment, *task);
+  std::vector<ExampleScore> examples;
+  task->evaluate(*model, Split::valid, {.examples = &examples});
+  return examples;
+}
+
+size_t n_words(const std::string& text) {
+  std::istringstream words(text);
+  return static_cast<size_t>(std::distance(std::istream_iterator<std::string>(words), {}));
+}
+
+TEST(ExampleWords, SayLabelsAndNumbersToo) {
+  const TinyWorld world;
+  write_file_atomically(world.path("labels.tsv"),
+                        "sentence\tlabel\nsun\tred,blue\nmoon\t\nstar\tblue\nsea\tred\n");
+  write_file_atomically(world.path("numbers.tsv"), "sentence\tlabel\nsun\t0.5\nmoon\t-2\nstar\t3\n");
+  const auto on = [&](const std::string& problem, const std::string& name) {
+    const auto file = world.path(name).string();
+    return examples_of(world, "text_classification",
+                       {fmt::format("task={{type: text_classification, problem: {}}}", problem),
+                        "data.train=" + file, "data.valid=" + file});
+  };
+  const auto labels = on("multi_label", "labels.tsv"), numbers = on("regression", "numbers.tsv");
+  EXPECT_EQ(labels.at(0).target, "blue, red");
+  EXPECT_EQ(labels.at(1).target, "");
+  EXPECT_EQ(labels.at(3).target, "red");
+  for (const auto& example : labels) EXPECT_EQ(example.right, example.prediction == example.target);
+  EXPECT_EQ(numbers.at(0).target, "0.5");
+  EXPECT_EQ(numbers.at(1).target, "-2");
+  for (const auto& example : numbers) {
+    const double error = std::stod(example.prediction.value()) - std::stod(example.target.value());
+    EXPECT_NEAR(example.loss, error * error, 1e-4);
+  }
+}
+
+TEST(ExampleWords, StandInThePlacesOfHiddenTokens) {
+  const TinyWorld world;
+  for (const auto& example : examples_of(world, "masked_language_modeling")) {
+    size_t n = 0;
+    for (size_t at = 0; (at = example.input.find("<mask>", at)) != example.input.npos; ++at) ++n;
+    EXPECT_EQ(static_cast<int64_t>(n), example.targets) << example.input;
+    EXPECT_FALSE(example.target->empty() || example.prediction->empty());
+  }
+}
+
+/// The labels of words that are not counted, "-", keep the others beside their words.
+TEST(ExampleWords, StandBesideTheirTokens) {
+  const TinyWorld world;
+  size_t n_not_counted = 0;
+  const std::vector<std::string> whole = {"data.sequence_length=40", "model.max_positions=48"};
+  for (const auto& example : examples_of(world, "token_classification", whole)) {
+    EXPECT_EQ(*example.target, TinyWorld::sky_labels(example.input));
+    EXPECT_EQ(n_words(*example.prediction), n_words(example.input));
+    n_not_counted += example.target->find('-') != std::string::npos ? 1 : 0;
+  }
+  EXPECT_GT(n_not_counted, 0U);
+}
 
 /// Rows of unequal lengths, which batches may put in another order.
 TEST(ExampleDocuments, AreThoseOfTheRows) {
