@@ -337,13 +337,13 @@ Json gaps_of(const std::vector<TaskOutcome>& outcomes) {
   return gaps;
 }
 
-/// The name of the baseline where all rows have the same.
-std::string baseline_name(const Json& rows) {
+/// The name of the baseline where all rows have the same. n: the rows that a sentence is about.
+std::string baseline_name(const Json& rows, size_t n) {
   std::set<std::string> names;
   for (const auto& row : rows) {
     if (auto name = text_at(row, "baseline"); !name.empty()) names.insert(std::move(name));
   }
-  return names.size() == 1 ? *names.begin() : "its baseline";
+  return names.size() == 1 ? *names.begin() : n == 1 ? "its baseline" : "their baselines";
 }
 
 /// A sentence about the best mean rank, and one for each verdict over all tasks.
@@ -369,7 +369,7 @@ std::string measured_of(const Json& document) {
   for (const auto& [verdict, than] : words) {
     if (const auto& names = said[verdict]; !names.empty()) {
       text += fmt::format(" On the mean of the tasks {} {} {} {}.", list_of_names(names),
-                          names.size() == 1 ? "is" : "are", than, baseline_name(rows));
+                          names.size() == 1 ? "is" : "are", than, baseline_name(rows, names.size()));
     }
   }
   return text;

@@ -9,6 +9,10 @@ const pValue = p => !isNumber(p) ? '' : p < 0.001 ? 'p < 0.001' : p > 0.995 ? 'p
 const minus = text => text.replace('-', '−');
 const withSign = text => text.startsWith('−') ? text : `+${text}`;
 
+/** A long name without its middle: the ends of names tell sizes apart. */
+const shortened = (name, letters) => name.length <= letters ? name
+    : `${name.slice(0, Math.ceil((letters - 1) / 2))}…${name.slice(name.length - Math.floor((letters - 1) / 2))}`;
+
 /** Writes values of a task's metric, all with the same decimals: two digits of the noise. */
 function writer(task) {
   const {percent} = task.metric, factor = percent ? 100 : 1, noise = task.noise?.difference * factor;
@@ -107,7 +111,9 @@ function showStanding() {
   const all = [...points.flat().map(({x}) => x), ...rows.flatMap(({standardised: {mean, low, high}}) => [mean, low ?? mean, high ?? mean])];
   const low = Math.min(0, ...all), high = Math.max(0, ...all);
   function draw() {
-    const width = Math.max(280, host.clientWidth), left = Math.min(180, width * .34), right = 14, step = 34;
+    const width = Math.max(280, host.clientWidth), right = 14, step = 34;
+    const letter = 6.5, longest = Math.max(...rows.map(({name}) => name.length));
+    const left = Math.min(letter * longest + 14, width * .42), letters = Math.floor((left - 14) / letter);
     const height = 30 + step * rows.length;
     const x = value => left + (value - low) / (high - low || 1) * (width - left - right);
     const chart = svg('svg', {class: 'standing', width, height, viewBox: `0 0 ${width} ${height}`, role: 'img',
@@ -117,8 +123,7 @@ function showStanding() {
                    svg('text', {class: 'tick', x: x(tick), y: height - 8, 'text-anchor': 'middle'}, minus(String(tick))));
     rows.forEach((row, i) => {
       const y = 4 + step * (i + .5), {mean, low: from, high: to} = row.standardised;
-      const name = row.name.length > 24 ? `${row.name.slice(0, 23)}…` : row.name;
-      chart.append(svg('text', {x: 0, y: y + 4}, name, svg('title', {}, row.name)));
+      chart.append(svg('text', {x: 0, y: y + 4}, shortened(row.name, letters), svg('title', {}, row.name)));
       if (isNumber(from)) chart.append(svg('line', {class: 'span', x1: x(from), x2: x(to), y1: y, y2: y}));
       for (const {task, x: value} of points[i])
         chart.append(svg('circle', {class: 'one', cx: x(value), cy: y, r: 4.5},

@@ -235,7 +235,7 @@ TEST(TaskResults, SayEachGapOnceAndWhichBaselineIsMeant) {
   EXPECT_FALSE(gaps.empty());
   for (const auto& gap : gaps) EXPECT_EQ(std::ranges::count(gaps, gap), 1) << gap;
   EXPECT_THAT(document["measured"].get<std::string>(),
-              HasSubstr("On the mean of the tasks b, c are worse than its baseline."));
+              HasSubstr("On the mean of the tasks b and c are worse than their baselines."));
 }
 
 TEST(TaskResults, EqualVariantsAreSeldomToldApart) {
