@@ -183,6 +183,11 @@ TEST_F(Choices, QuestionsOfAnArticleCountAsOne) {
 TEST_F(Choices, TextsAreComparedInSlices) {
   const auto results = document("compare one other --data new.txt --no-speed --out sliced");
   ASSERT_EQ(results["runs"].size(), 2U);
+  // How long they were trained is known. How frequent the targets of their training were, is not.
+  EXPECT_GT(results["budget"]["amount"], 0);
+  for (const auto& notice : results["notices"])
+    EXPECT_THAT(notice["text"].get<std::string>(), ::testing::Not(HasSubstr("No checkpoint shows")));
+  EXPECT_TRUE(results["runs"][0]["seeds"][0]["learnt"].is_null());
   const auto& slices = results["runs"][1]["slices"];
   std::vector<std::string> kinds;
   for (const auto& slice : slices) {

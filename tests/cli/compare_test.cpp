@@ -241,11 +241,11 @@ scaling: false
   const auto first = run("tasks.yaml --out out");
   EXPECT_EQ(first.code, 1) << "a task failed";
   EXPECT_THAT(first.out, HasSubstr("mean of standardised results"));
-  EXPECT_THAT(first.err, HasSubstr("broken: later.txt"));
+  EXPECT_THAT(first.err, HasSubstr("later.txt:1: not UTF-8"));
   const auto all = results("out");
   EXPECT_EQ(all["schema"], "transformer-zoo/tasks/1");
   EXPECT_EQ(all["tasks"][0]["runs"].size(), 2U);
-  EXPECT_THAT(all["tasks"][1]["error"].get<std::string>(), HasSubstr("later.txt"));
+  EXPECT_THAT(all["tasks"][1]["error"].get<std::string>(), HasSubstr("not UTF-8"));
   EXPECT_EQ(all["overall"][1]["tasks"], 2);
   EXPECT_EQ(results("out/short")["of_task"], "short");
   EXPECT_TRUE(std::filesystem::exists(dir_ / "out/long/report.html"));

@@ -68,7 +68,7 @@ TEST_F(HubDirectories, AreComparedOnFilesOfTheUser) {
               HasSubstr("mine.txt"));
 }
 
-// A comparison copies models from elsewhere. The copy follows its source.
+// A comparison copies models from elsewhere. The copy follows its source, and its scores follow the data.
 TEST_F(HubDirectories, AreComparedAsTheyAreNow) {
   const auto loss = [&](const std::string& option) {
     const auto results =
@@ -79,7 +79,11 @@ TEST_F(HubDirectories, AreComparedAsTheyAreNow) {
   run("train tiny.yaml --device cpu --out longer --set training.steps=30");
   fs::remove_all(dir / "hub");
   run("export longer hub");
-  EXPECT_LT(loss(" --overwrite"), before - 0.01);
+  const double after = loss(" --overwrite");
+  EXPECT_LT(after, before - 0.01);
+  dir.write("other.txt",
+            "Quite another text, of which a model knows nothing: 1234567890, and so on & so forth.\n");
+  EXPECT_GT(loss(" --resume"), after + 0.01);
 }
 
 // A model alone: ids go in and out, and what imports can be exported again.

@@ -98,6 +98,25 @@ TEST(Findings, AnAblationIsNoRunThatWasTrained) {
   EXPECT_EQ(ablation_finding(runs, kAccuracy, false), "");
 }
 
+TEST(Findings, NamesWithCommasAreToldApart) {
+  EXPECT_EQ(list_of_names({"a"}), "a");
+  EXPECT_EQ(list_of_names({"a", "b", "c"}), "a, b and c");
+  EXPECT_EQ(list_of_names({"a, small", "b, small", "c"}), "a, small; b, small; and c");
+}
+
+TEST(Findings, SayOnWhatTheModelsWereTested) {
+  Runs runs = against_first({run_of("a", {0.9}), run_of("b", {0.7}), run_of("c", {kFailed})});
+  for (auto& run : runs) {
+    if (run.name == "c") continue;
+    run.examples = ExampleValues{.values = std::vector<double>(40, run.name == "a" ? 1 : 0),
+                                 .weights = std::vector<double>(40, 1),
+                                 .inputs = "same"};
+  }
+  compare_with_baselines(runs, kAccuracy, {});
+  EXPECT_THAT(verdict_finding(runs, true),
+              HasSubstr("b is worse than a, on the same 40 examples; c failed with every seed."));
+}
+
 TEST(Findings, SayWhetherATestIsOverDocuments) {
   const auto over = [](bool are_parts) {
     Runs runs = against_first({run_of("a", {0.9}), run_of("b", {0.7})});
