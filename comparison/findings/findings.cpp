@@ -288,7 +288,9 @@ bool are_of_the_same_lines(const RunResults& run, const RunResults& other) {
 std::string list_of_names(const std::vector<std::string>& names) {
   const auto has_comma = [](const std::string& name) { return name.find(',') != name.npos; };
   if (names.size() < 2 || std::ranges::none_of(names, has_comma)) return enumerated(names);
-  return fmt::format("{}; and {}", fmt::join(names.begin(), names.end() - 1, "; "), names.back());
+  Names quoted;
+  for (const auto& name : names) quoted.push_back(fmt::format("“{}”", name));
+  return enumerated(quoted);
 }
 
 int digits_after_point(double value, int significant) {

@@ -20,7 +20,7 @@ struct TestRules {
   Correction correction = Correction::holm;
 };
 
-/// "a, b and c"; "a, small; b, small; and c, small" where a name has a comma.
+/// "a, b and c"; in quotes where a name has a comma.
 std::string list_of_names(const std::vector<std::string>& names);
 
 /// The digits after the point of a number with `significant` digits, at most 6; 2 for 0 and what is not

@@ -101,7 +101,7 @@ TEST(Findings, AnAblationIsNoRunThatWasTrained) {
 TEST(Findings, NamesWithCommasAreToldApart) {
   EXPECT_EQ(list_of_names({"a"}), "a");
   EXPECT_EQ(list_of_names({"a", "b", "c"}), "a, b and c");
-  EXPECT_EQ(list_of_names({"a, small", "b, small", "c"}), "a, small; b, small; and c");
+  EXPECT_EQ(list_of_names({"a, small", "b, small", "c"}), "“a, small”, “b, small” and “c”");
 }
 
 TEST(Findings, SayOnWhatTheModelsWereTested) {
