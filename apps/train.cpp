@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -19,7 +20,6 @@
 #include "base/process.h"
 #include "base/text.h"
 #include "checkpoints/checkpoint.h"
-#include "checkpoints/fork_run.h"
 #include "checkpoints/run.h"
 #include "checkpoints/run_directory.h"
 #include "checkpoints/stored_model.h"
@@ -43,7 +43,8 @@ struct TrainArguments {
   int64_t n_processes = 1;
 };
 
-std::string summary(const TrainResult& result, const TrainingConfig& training) {
+std::string summary(const TrainResult& result, const TrainingConfig& training,
+                    std::string_view how_to_go_on) {
   const auto run = result.run_dir.string();
   std::string text;
   switch (result.end) {
@@ -61,8 +62,7 @@ std::string summary(const TrainResult& result, const TrainingConfig& training) {
     case TrainEnd::interrupted:
       if (result.step == 0)
         return fmt::format("{}: stopped before the first step; there was nothing to save", run);
-      return fmt::format("{}: stopped and saved after step {}; the same command with --resume goes on", run,
-                         result.step);
+      return fmt::format("{}: stopped and saved after step {}; {}", run, result.step, how_to_go_on);
   }
   if (result.best_score) {
     text += fmt::format("; {}validation {} {:.4f} at step {}", training.keeps_last() ? "" : "best ",
@@ -78,6 +78,8 @@ std::vector<std::string> command_of(const TrainArguments& arguments) {
   command.insert(command.end(), {"--device", arguments.device});
   for (const auto& override : arguments.overrides) command.insert(command.end(), {"--set", override});
   if (!arguments.out.empty()) command.insert(command.end(), {"--out", arguments.out.string()});
+  if (arguments.from_step)
+    command.insert(command.end(), {"--from-step", std::to_string(*arguments.from_step)});
   if (arguments.resume) command.push_back("--resume");
   if (arguments.overwrite) command.push_back("--overwrite");
   return command;
@@ -87,8 +89,16 @@ bool is_given_run(const TrainArguments& arguments) {
   return arguments.files.size() == 1 && is_run(arguments.files.front());
 }
 
+/// The run that --from-step leaves, without a slash at its end.
+std::filesystem::path parent_of(const TrainArguments& arguments) {
+  if (arguments.files.size() != 1) throw UsageError("--from-step leaves one run: give its directory");
+  return (arguments.files.front() / "").parent_path();
+}
+
 /// The run to make or to go on with; empty: runs/NAME.
 std::filesystem::path out_of(const TrainArguments& arguments) {
+  if (arguments.out.empty() && arguments.from_step)
+    return parent_of(arguments).string() + fmt::format("-from-{}", *arguments.from_step);
   return arguments.out.empty() && is_given_run(arguments) ? arguments.files.front() : arguments.out;
 }
 
@@ -110,6 +120,12 @@ void show_recipe(const TrainArguments& arguments, const TextRecipe& recipe) {
             << recipe.yaml << '\n';
 }
 
+/// How to go on with a training that has stopped.
+std::string how_to_go_on(const TrainArguments& arguments) {
+  if (!arguments.from_step) return "the same command with --resume goes on";
+  return fmt::format("zoo train {} --resume goes on", shell_word(out_of(arguments).string()));
+}
+
 /// The configuration of a run that is given in place of one.
 Experiment experiment_of_run(const TrainArguments& arguments) {
   const auto& dir = arguments.files.front();
@@ -126,6 +142,11 @@ Experiment experiment_of_run(const TrainArguments& arguments) {
 }
 
 Experiment experiment_of(const TrainArguments& arguments) {
+  if (arguments.from_step) {
+    const auto run = parent_of(arguments);
+    read_run_experiment(run);  // refuses what is no run
+    return load_experiment(run / "config.yaml", arguments.overrides);
+  }
   if (is_given_run(arguments)) return experiment_of_run(arguments);
   if (arguments.files.size() == 1 && is_stored_model(arguments.files.front())) {
     const auto dir = arguments.files.front().string();
@@ -156,31 +177,13 @@ int run_processes(const TrainArguments& arguments) {
   if (result.exit_code == 0) return signals.received() ? signals.exit_code() : EXIT_SUCCESS;
   if (result.reason.empty()) return result.exit_code;
   const auto checkpoint = newest_checkpoint(run_path(experiment, out_of(arguments)));
-  throw SystemError(fmt::format(
-      "{}; {}", result.reason,
-      checkpoint ? fmt::format("the same command with --resume goes on from {}", checkpoint->string())
-                 : "there is no checkpoint to go on from yet"));
+  throw SystemError(fmt::format("{}; {}", result.reason,
+                                checkpoint
+                                    ? fmt::format("{} from {}", how_to_go_on(arguments), checkpoint->string())
+                                    : "there is no checkpoint to go on from yet"));
 }
 
-/// Makes a copy of the run that is given as it was at a step. Returns the arguments that go on with the copy.
-TrainArguments forked(const TrainArguments& arguments) {
-  if (!is_given_run(arguments)) throw UsageError("--from-step leaves a run: give its directory");
-  if (place_from_environment()) throw UsageError("--from-step is for one process, or for those of --nproc");
-  const auto run = (arguments.files.front() / "").parent_path();  // without a slash at its end
-  auto rest = arguments;
-  if (rest.out.empty()) rest.out = run.string() + fmt::format("-from-{}", *arguments.from_step);
-  fork_run(run, *arguments.from_step, load_experiment(run / "config.yaml", arguments.overrides), rest.out,
-           arguments.overwrite ? ExistingFork::replace : ExistingFork::refuse);
-  rest.files = {rest.out};
-  rest.out.clear();
-  rest.from_step.reset();
-  rest.resume = true;
-  rest.overwrite = false;
-  return rest;
-}
-
-int run(const TrainArguments& given) {
-  const auto arguments = given.from_step ? forked(given) : given;
+int run(const TrainArguments& arguments) {
   if (arguments.n_processes > 1) return run_processes(arguments);
   EndWithLauncher end_with_launcher;
   TrainOptions options;
@@ -189,6 +192,7 @@ int run(const TrainArguments& given) {
   const auto experiment = experiment_of(arguments);
   const StopSignals signals;
   options.run_dir = out_of(arguments);
+  if (arguments.from_step) options.from = ForkPoint{parent_of(arguments), *arguments.from_step};
   options.existing = arguments.resume      ? ExistingRun::resume
                      : arguments.overwrite ? ExistingRun::replace
                                            : ExistingRun::refuse;
@@ -199,7 +203,8 @@ int run(const TrainArguments& given) {
   };
   const auto result = train(experiment, options);
   options.on_progress = nullptr;  // ends the line of the progress bar
-  if (!options.place || options.place->rank == 0) std::cerr << summary(result, experiment.training) << '\n';
+  if (!options.place || options.place->rank == 0)
+    std::cerr << summary(result, experiment.training, how_to_go_on(arguments)) << '\n';
   // Where there are several processes, the one that starts them has the last word.
   return result.end == TrainEnd::interrupted && !options.place ? signals.exit_code() : EXIT_SUCCESS;
 }

@@ -142,7 +142,7 @@ RunDirectory::RunDirectory(const Experiment& experiment, const fs::path& path, E
 RunDirectory::~RunDirectory() {
   std::error_code error;
   if (replaces_) {
-    has_checkpoint(path_) ? committed() : put_back();
+    !begun_&& has_checkpoint(path_) ? committed() : put_back();
   } else if (begun_) {
     clear(path_, error);
   }
@@ -216,16 +216,17 @@ std::unique_ptr<FileLock> RunDirectory::lock() const {
                   path_.string(), holder ? fmt::format("process {}", *holder) : "another process"));
 }
 
-Vocabulary RunDirectory::vocabulary() const { return read_run_vocabulary(path_, task_type(experiment_)); }
-
-void RunDirectory::begin(const Vocabulary& vocabulary, int64_t steps) {
+void RunDirectory::begin(const Vocabulary& vocabulary, int64_t steps, const std::function<void()>& fill) {
   experiment_.training.steps = steps;
   experiment_.training.epochs.reset();
   if (!goes_on_) make_room();
   replaces_ = stands_aside(replaced_);
   begun_ = !goes_on_;
-  if (!goes_on_) write_run_vocabulary(path_, vocabulary);
-  if (!checkpoint()) {
+  if (!goes_on_) {
+    write_run_vocabulary(path_, vocabulary);
+    fill();
+  }
+  if (!newest_checkpoint(path_)) {
     write_file_atomically(path_ / kNoCheckpointYet,
                           "This run has no checkpoint yet: if it is resumed, it starts over.\n");
   }

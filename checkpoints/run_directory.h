@@ -2,6 +2,7 @@
 // The directory of a run while it is being trained.
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -53,11 +54,10 @@ class RunDirectory {
   const std::filesystem::path& path() const { return path_; }
   /// Whether an earlier run is resumed.
   bool goes_on() const { return goes_on_; }
-  /// The vocabulary of the run that is resumed.
-  Vocabulary vocabulary() const;
   /// Unless a run is resumed, empties the directory, and sets a run that is replaced aside. Writes
-  /// configuration, with `steps` instead of epochs, and vocabulary. Throws SystemError.
-  void begin(const Vocabulary& vocabulary, int64_t steps);
+  /// configuration, with `steps` instead of epochs, and vocabulary, and lets `fill` write what else a new run
+  /// begins with, such as a checkpoint. Throws SystemError, and what `fill` throws.
+  void begin(const Vocabulary& vocabulary, int64_t steps, const std::function<void()>& fill);
   /// To be called when there is a checkpoint: removes the run that this one replaces. (The destructor checks
   /// again whether there is one.)
   void committed();

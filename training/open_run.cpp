@@ -25,7 +25,8 @@ void announce(const TrainingRun& run, const std::optional<std::string>& note) {
 
 /// The task of the first process.
 std::unique_ptr<Task> new_or_resumed_task(TrainingRun& run) {
-  if (run.directory->goes_on()) return task_with_vocabulary(run.experiment, run.directory->vocabulary());
+  if (run.fork || run.directory->goes_on())
+    return task_with_vocabulary(run.experiment, read_run_vocabulary(run.origin(), task_type(run.experiment)));
   announce(run, learning_note(run.experiment));
   run.source = open_initial_model(run.experiment);
   auto task = task_with_vocabulary(run.experiment, initial_vocabulary(run.experiment, run.source));
@@ -43,16 +44,26 @@ void load(TrainingRun& run, const std::filesystem::path& checkpoint) {
   if (!was_scaled || run.learner->precision() != Precision::fp16) state.loss_scale = fresh;
 }
 
+/// Throws ConfigError if the steps that are wanted are done already.
+void check_steps(const TrainingRun& run) {
+  const int64_t done = run.state.step, least = run.fork ? done + 1 : done;
+  if (run.config().steps >= least) return;
+  throw ConfigError(fmt::format("training.steps: {} are wanted, but {} are done at {}: give at least {}",
+                                run.config().steps, done, run.first_checkpoint()->string(), least));
+}
+
 /// Goes on with a checkpoint, in the first process.
 void resume(TrainingRun& run, const std::filesystem::path& checkpoint, const std::string& data) {
   load(run, checkpoint);
+  if (run.fork) run.fork->forget_lost_best(run.state);
+  check_steps(run);
   if (!run.state.data.empty() && run.state.data != data) {
     throw ConfigError(
         fmt::format("{}: the training or validation data have changed since this run was started; restore "
                     "them, or train anew with ExistingRun::replace or another TrainOptions::run_dir",
-                    run.dir.string()));
+                    run.origin().string()));
   }
-  finish_removals(run.dir);
+  if (!run.fork) finish_removals(run.dir);
   run.report(fmt::format("goes on after step {} of {}", run.state.step, run.config().steps));
 }
 
@@ -67,6 +78,9 @@ void take_initial_weights(TrainingRun& run, Model& model) {
 
 void open_data(TrainingRun& run) {
   if (run.is_first()) {
+    if (run.options.from && run.options.existing == ExistingRun::resume)
+      throw UsageError("TrainOptions::from makes a new run, which ExistingRun::resume would not");
+    if (run.options.from) run.fork.emplace(*run.options.from, run.experiment, run.dir);
     run.directory = std::make_unique<RunDirectory>(run.experiment, run.dir, run.options.existing);
     run.task = new_or_resumed_task(run);
     announce(run, reading_note(run.experiment.data, Split::train));
@@ -80,17 +94,17 @@ void build_learner(TrainingRun& run) {
   const auto& experiment = run.experiment;
   auto& task = *run.task;
   const bool has_adapters = run.config().lora.has_value();
-  const auto checkpoint = run.directory ? run.directory->checkpoint() : std::nullopt;
+  const auto checkpoint = run.first_checkpoint();
   if (checkpoint) {
-    check_model_size(SafetensorsFile(has_adapters ? run.dir / kBaseFile : *checkpoint / "model.safetensors"),
-                     task);
+    check_model_size(
+        SafetensorsFile(has_adapters ? run.origin() / kBaseFile : *checkpoint / "model.safetensors"), task);
   }
   task.batches(Split::train).use_share(run.processes.rank(), run.processes.size());
   torch::manual_seed(static_cast<uint64_t>(run.config().seed));
   auto model = checkpoint ? uninitialized_model(experiment, task)  // the checkpoint's weights come next
                           : initialized_model(experiment, task);
   if (!checkpoint) start_at_mean(task, *model);
-  if (has_adapters && checkpoint) run.base = load_base(run.dir, *model, BaseCheck::hash);
+  if (has_adapters && checkpoint) run.base = load_base(run.origin(), *model, BaseCheck::hash);
   // The others get the first process's weights, except experts that it does not keep.
   const bool divides = run.config().parallel.experts == ExpertPlacement::divided;
   if (experiment.init_from && (run.directory ? !checkpoint : divides && !newest_checkpoint(run.dir)))
@@ -108,10 +122,12 @@ void begin_or_resume(TrainingRun& run) {
   }
   for (const auto& note : run.task->notes()) run.report("note: " + note);
   const std::string data = run.task->hash_of_data();
-  const auto checkpoint = run.directory->checkpoint();
+  const auto checkpoint = run.first_checkpoint();
   if (checkpoint) resume(run, *checkpoint, data);
   run.state.data = data;
-  run.directory->begin(run.task->vocabulary(), run.config().steps);
+  run.directory->begin(run.task->vocabulary(), run.config().steps, [&] {
+    if (run.fork) run.fork->copy_to(run.dir);
+  });
   if (run.config().lora && !checkpoint) run.base = save_base(run.dir, run.learner->model());
   run.directory->truncate_samples(run.state.sample_bytes);
   std::error_code ignored;

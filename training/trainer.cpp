@@ -46,8 +46,9 @@ TrainResult train(const Experiment& experiment, const TrainOptions& options) {
     if (!end && run.is_out_of_patience()) end = TrainEnd::out_of_patience;
     const auto is_last = [&] { return end && *end != TrainEnd::interrupted; };
     // An earlier process ended between the last step and finish(), or the steps or the time limit were
-    // reduced.
+    // reduced to what was done.
     if (is_last() && run.state.step > 0 && !run.state.finished) finish(run);
+    if (lacks_best(run.state) && !end) evaluate_start_of_fork(run);
     if (config.evaluate_at_start && run.state.step == 0 && !end) evaluate_at_start(run);
     while (!end) {
       take_step(run);

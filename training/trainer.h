@@ -9,6 +9,7 @@
 
 #include <c10/core/Device.h>
 
+#include "checkpoints/fork.h"
 #include "checkpoints/run_directory.h"
 #include "parallel/process_group.h"
 #include "tasks/experiment.h"
@@ -29,6 +30,9 @@ struct TrainProgress {
 struct TrainOptions {
   std::filesystem::path run_dir = {};  // default runs/NAME
   ExistingRun existing = ExistingRun::refuse;
+  /// The new run goes on with a copy of another one as it was at a step. Until then both are the same to the
+  /// last bit. Where the other run has found better weights since, the best ones are found from this step on.
+  std::optional<ForkPoint> from = std::nullopt;
   c10::Device device = c10::kCPU;
   /// The place of this process, if several train this model together. Each of them calls train() with the
   /// same experiment, and has access to the same run directory and the same data. The first process writes
@@ -60,9 +64,9 @@ struct TrainResult {
 /// Trains and leaves a run directory. A run that was stopped, or killed at any moment, goes on with
 /// ExistingRun::resume as if it had not been interrupted: weights, metrics and samples are the same to the
 /// last bit (on the CPU, with the same number of threads). Throws UsageError (the run exists), ConfigError
-/// (also if a run is resumed with another model or other data), DataError, CheckpointError, SystemError (e.g.
-/// the disk is full; everything that was saved before stays), TrainingError (the loss is not a number),
-/// PeerError (another process has failed).
+/// (also if a run goes on with another model, with other data, or with fewer steps than it has made),
+/// DataError, CheckpointError, SystemError (e.g. the disk is full; everything that was saved before stays),
+/// TrainingError (the loss is not a number), PeerError (another process has failed).
 ///
 /// Each of several processes takes a share of the rows of every batch. Therefore the result does not depend
 /// on the number of processes, except for rounding and the elements that dropout drops. More or fewer

@@ -40,6 +40,11 @@ TrainingRun::TrainingRun(const Experiment& wanted, const TrainOptions& how)
     observers.push_back(training_observer_types().at(selection).make(selection));
 }
 
+std::optional<std::filesystem::path> TrainingRun::first_checkpoint() const {
+  if (fork) return fork->checkpoint();
+  return directory ? directory->checkpoint() : std::nullopt;
+}
+
 void TrainingRun::first_before_others(const std::function<void()>& work) {
   constexpr std::chrono::hours timeout(6);  // a large corpus takes long to prepare
   for (const bool is_turn_of_first : {true, false}) {

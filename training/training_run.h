@@ -48,6 +48,10 @@ struct UnreadStep {
 struct TrainingRun {
   TrainingRun(const Experiment& experiment, const TrainOptions& options);
 
+  /// The checkpoint that the first process begins with, if there is one, and the run that has it.
+  std::optional<std::filesystem::path> first_checkpoint() const;
+  const std::filesystem::path& origin() const { return fork ? fork->run() : dir; }
+
   const TrainingConfig& config() const { return experiment.training; }
   bool is_first() const { return processes.is_first(); }
 
@@ -84,6 +88,7 @@ struct TrainingRun {
   ProcessGroup processes;
   TensorMemory memory;                      // before the first tensor
   std::unique_ptr<RunDirectory> directory;  // null in all processes but the first, like metrics
+  std::optional<Fork> fork;                 // what the first process goes on with in place of its own run
   std::optional<InitialModel> source;       // what init_from names, until its weights are taken
   std::unique_ptr<Task> task;
   std::unique_ptr<Learner> learner;

@@ -60,6 +60,14 @@ void evaluate_at_start(TrainingRun& run) {
   run.record(row);
 }
 
+void evaluate_start_of_fork(TrainingRun& run) {
+  const auto averaged = run.learner->use_average();
+  const auto whole = run.learner->whole_model();
+  const Metrics metrics = metrics_of_validation(run);
+  keep_if_best(run, metrics);
+  run.report(fmt::format("step {}, where the fork begins: validation{}", run.state.step, in_words(metrics)));
+}
+
 void evaluate(TrainingRun& run) {
   const auto averaged = run.learner->use_average();
   const auto whole = run.learner->whole_model();

@@ -11,6 +11,10 @@ namespace zoo {
 /// nor best weights.
 void evaluate_at_start(TrainingRun& run);
 
+/// Takes the weights that a fork begins with for its best ones, because those of its parent have been
+/// replaced. They are no part of the log, which has the evaluations of the parent.
+void evaluate_start_of_fork(TrainingRun& run);
+
 /// Scores the model on the validation data, writes a row of metrics and samples, and saves the weights as the
 /// run's if they are the best so far or best_by is `last`. Throws TrainingError if the loss is not a number.
 void evaluate(TrainingRun& run);

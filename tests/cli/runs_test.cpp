@@ -79,6 +79,13 @@ training: {steps: 4, batch_size: 2, log_every: 1, checkpoint_every: 2, keep_chec
   EXPECT_EQ(missing.code, 2);
   EXPECT_THAT(missing.err, HasSubstr("no checkpoint of step 3, but of 2, 4"));
   EXPECT_EQ(run_zoo(dir, "train tiny.yaml --from-step 2").code, 2);
+  EXPECT_THAT(run_zoo(dir, "train runs/gone --from-step 2").err, HasSubstr("runs/gone: no such run"));
+  const auto processes = run_zoo(dir, "train runs/tiny --from-step 2 --nproc 2 --out runs/both" + lr);
+  ASSERT_EQ(processes.code, 0) << processes.err;
+  EXPECT_THAT(processes.err, HasSubstr("goes on after step 2 of 4"));
+  const auto no_gpu = run_zoo(dir, "train runs/tiny --from-step 2 --out runs/no-gpu --device cuda:99");
+  EXPECT_EQ(no_gpu.code, 2) << no_gpu.err;
+  EXPECT_FALSE(std::filesystem::exists(dir / "runs/no-gpu"));
 }
 
 }  // namespace
