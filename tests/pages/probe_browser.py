@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
-from chromium import check, check_arguments, check_dark, check_widths  # noqa: E402
+from chromium import at_widths, check, check_arguments, check_dark  # noqa: E402
 
 TABLES = "[...document.querySelectorAll('.card table')].map(t => [...t.tBodies[0].rows].map(r => [...r.cells].map(c => c.textContent)))"
 RESULTS = {True: "holds", False: "fails", None: "fact"}
@@ -29,7 +29,8 @@ def check_page(page, path):
     check(checks == expected, f"{checks} instead of {expected}")
     check(costs == [["attention", "64 to 128", "20.00 ms", "n^1.50 (1.50 to 1.50)", "2.0 MB", "n^1.50 (1.50 to 1.50)"]], f"{costs}")
     check(scores == [["recall", "accuracy", "75.0 %", "400"]], f"{scores}")
-    check_widths(page, path)
+    for _ in at_widths(page, path):
+        check(page.run("(box => box.scrollWidth <= box.clientWidth)(document.querySelector('.scroll'))"), "the checks are cut off")
     check_dark(page, path)
 
 
