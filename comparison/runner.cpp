@@ -179,7 +179,10 @@ class Runner {
   void finish(const Job& job, int code) {
     const auto failure = failure_of(job.run_dir);
     if (!failure && (code != 0 || !is_done(job))) {
-      if (stopped()) return;  // Ctrl-C reaches all processes of the terminal; this one ended first
+      if (stopped()) return;      // Ctrl-C reaches all processes of the terminal; this one ended first
+      constexpr int refused = 2;  // what was given is wrong, and would be again
+      if (code == refused)
+        throw DataError(fmt::format("{}: {}; see {}", job.name, last_words(job.log), job.log.string()));
       throw SystemError(fmt::format("{}: {}{}; see {}; ExistingRun::resume goes on", job.name,
                                     code > 128 ? fmt::format("killed by signal {}: ", code - 128) : "",
                                     last_words(job.log), job.log.string()));

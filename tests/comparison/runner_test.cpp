@@ -37,6 +37,15 @@ TEST_F(RunnerTest, ATrainingThatEndsAsAllAreToldToIsNoFailure) {
               ::testing::HasSubstr("ExistingRun::resume goes on"));
 }
 
+TEST_F(RunnerTest, PassesOnThatATrainingWasRefused) {
+  world_.dir().write("refuse", "#!/bin/sh\necho 'zoo: x.txt: is wrong'\nexit 2\n");
+  std::filesystem::permissions(world_.path("refuse"), std::filesystem::perms::owner_all);
+  auto refused = options("c");
+  refused.program = world_.path("refuse");
+  EXPECT_THAT(message_of<DataError>([&] { train_all(plan(), refused); }),
+              ::testing::HasSubstr("a, seed 1: x.txt: is wrong; see "));
+}
+
 TEST_F(RunnerTest, SaysWhereItCannotWrite) {
   world_.dir().write("text.txt", "");
   EXPECT_THAT(message_of<SystemError>([&] { train_all(plan(), options("text.txt/x")); }),
