@@ -662,6 +662,9 @@ TEST_F(ApiTest, SlicesOfATextAreComparedWithAnotherModels) {
   for (const char* const key : {"bits", "bytes"})
     for (auto& list : shorter[key]) list.erase(0);
   EXPECT_THAT(asked({{"baseline", shorter}}).error(), HasSubstr("another text"));
+  auto other = text;
+  other[100] = '!';
+  EXPECT_THAT(asked({{"baseline", alone["parts"]}, {"text", other}}).error(), HasSubstr("another text"));
   auto uneven = alone["parts"];
   uneven["bits"][3].erase(0);
   EXPECT_THAT(asked({{"baseline", uneven}}).error(), HasSubstr("baseline.bits"));

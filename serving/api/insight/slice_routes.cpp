@@ -138,6 +138,16 @@ std::optional<Slices> read_baseline(RequestFields& fields) {
   return slices;
 }
 
+/// Whether the parts of both are of the same bytes. Positions depend on the model.
+bool are_of_one_text(const Slices& a, const Slices& b) {
+  for (size_t i = 0; i < a.size(); ++i) {
+    const bool same = kTextSlices[i].kind == SliceKind::position ? a[i].weights.size() == b[i].weights.size()
+                                                                 : a[i].weights == b[i].weights;
+    if (!same) return false;
+  }
+  return true;
+}
+
 void slices(const ApiContext& context, const ApiCall& call) {
   RequestFields fields(call.request.body);
   const auto id = fields.required_text("model");
@@ -150,7 +160,7 @@ void slices(const ApiContext& context, const ApiCall& call) {
       context, call, id, Ability::completions,
       [text = std::move(text), baseline = std::move(baseline)](const ServedModel& model) -> ModelAnswer {
         const auto result = sliced(model, text);
-        if (baseline && baseline->front().values.size() != result.slices.front().values.size())
+        if (baseline && !are_of_one_text(*baseline, result.slices))
           throw ApiError(400, "baseline is of another text: send the parts of an answer about this one",
                          "baseline");
         const auto n_bytes = static_cast<double>(text.size());
