@@ -8,10 +8,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "apps/console/commands.h"
@@ -21,6 +24,7 @@
 #include "base/error.h"
 #include "base/process.h"
 #include "base/text.h"
+#include "io/config/find_config.h"
 #include "io/json_document.h"
 #include "io/temporary_directory.h"
 #include "pages/tables/report_document.h"
@@ -49,6 +53,24 @@ Comparison comparison_of_task(const ComparisonArguments& arguments, const std::s
   throw UsageError(fmt::format("the comparison file has no task {} any more", excerpt(task)));
 }
 
+/// What a study says of itself, and those of its trainings that can be made again.
+struct Study {
+  nlohmann::ordered_json results;
+  std::vector<StudyTraining> trainings = {};
+};
+
+Study read_study(const std::filesystem::path& path) {
+  const auto file = std::filesystem::is_directory(path) ? path / "results.json" : path;
+  const auto text = read_json_text(file);
+  try {
+    Study study{.results = parse_ordered_json(text)};
+    if (!has_several_tasks(study.results)) study.trainings = trainings_of(study.results);
+    return study;
+  } catch (const DataError& error) {
+    throw DataError(fmt::format("{}: {}", file.string(), error.what()));
+  }
+}
+
 /// The comparison that a study was made from. Throws UsageError if its file has changed since.
 Comparison comparison_of_study(const nlohmann::ordered_json& results) {
   const auto command = results.at("command").get<std::string>();
@@ -62,24 +84,50 @@ Comparison comparison_of_study(const nlohmann::ordered_json& results) {
   return comparison;
 }
 
-/// Those that are asked for: one, unless there are to be all.
-std::vector<StudyTraining> wanted_trainings(const nlohmann::ordered_json& results,
-                                            const VerifyArguments& arguments) {
-  std::vector<StudyTraining> trainings;
-  for (auto& training : trainings_of(results)) {
-    const bool is_wanted = (arguments.run.empty() || training.run == arguments.run) &&
-                           (!arguments.seed || training.seed == *arguments.seed);
-    if (is_wanted && (arguments.all || trainings.empty())) trainings.push_back(std::move(training));
-  }
-  if (trainings.empty())
-    throw UsageError(
-        "the study has no such training, or none that was trained to its end by number of steps");
-  return trainings;
-}
-
 /// A stranger's study may have any names.
 std::string name_for_people(const StudyTraining& training) {
   return fmt::format("{}, seed {}", excerpt(training.run), training.seed);
+}
+
+/// Those that are asked for: one, unless there are to be all.
+std::vector<StudyTraining> wanted_trainings(const std::vector<StudyTraining>& all,
+                                            const VerifyArguments& arguments) {
+  std::vector<StudyTraining> trainings;
+  std::string known;
+  for (const auto& training : all) {
+    known += (known.empty() ? "" : "; ") + name_for_people(training);
+    const bool is_wanted = (arguments.run.empty() || training.run == arguments.run) &&
+                           (!arguments.seed || training.seed == *arguments.seed);
+    if (is_wanted && (arguments.all || trainings.empty())) trainings.push_back(training);
+  }
+  if (trainings.empty())
+    throw UsageError(
+        fmt::format("the study has no such training that was trained to its end by number of steps; {}",
+                    known.empty() ? "it has none at all" : "it has " + excerpt(known, 1000)));
+  return trainings;
+}
+
+/// Why the files that a study was made from may not be the same, though its comparison file is.
+std::vector<std::string> changed_files(const Verification& verification, const Comparison& comparison,
+                                       const std::string& command) {
+  constexpr std::string_view config = "config.";
+  const auto targets = read_command(command).targets;
+  std::vector<std::string> lines;
+  for (const auto& difference : verification.differences) {
+    if (difference.place == "data") {
+      const auto& data = comparison.variants.front().experiment.data;
+      std::vector<std::string> names;
+      for (const auto& files : {data.train, data.valid})
+        for (const auto& file : files) names.push_back(file.text);
+      lines.push_back(fmt::format("data: other than in the study: {}", fmt::join(names, ", ")));
+    }
+    if (!difference.place.starts_with(config) || comparison.yaml.empty()) continue;
+    const auto place =
+        place_in_base(find_config(targets.front().string()), difference.place.substr(config.size()));
+    lines.push_back(place ? fmt::format("configuration: {} is set at {}", difference.place, *place)
+                          : fmt::format("configuration: {} is set nowhere any more", difference.place));
+  }
+  return lines;
 }
 
 void show_verification(const Verification& verification) {
@@ -108,14 +156,12 @@ nlohmann::ordered_json verification_json(const Verification& verification) {
 /// The exit code.
 int verify_study(const VerifyArguments& arguments) {
   parse_device(arguments.device);  // throws before anything is read
-  const auto file =
-      std::filesystem::is_directory(arguments.study) ? arguments.study / "results.json" : arguments.study;
-  const auto results = parse_ordered_json(read_json_text(file));
+  const auto [results, all_trainings] = read_study(arguments.study);
   if (has_several_tasks(results)) {
     throw UsageError(
         fmt::format("{}: has several tasks: name the directory of one of them", arguments.study.string()));
   }
-  const auto trainings = wanted_trainings(results, arguments);
+  const auto trainings = wanted_trainings(all_trainings, arguments);
   const auto comparison = comparison_of_study(results);
   const StopSignals signals;
   const TemporaryDirectory scratch("zoo-verify");
@@ -123,18 +169,20 @@ int verify_study(const VerifyArguments& arguments) {
   auto all = nlohmann::ordered_json::array();
   for (const auto& training : trainings) {
     std::cerr << fmt::format("training {}, again\n", name_for_people(training));
-    const auto verification = verify(
+    auto verification = verify(
         results, comparison, training,
         {.dir = scratch.path(), .program = this_program(), .device = arguments.device, .should_stop = [&] {
            return signals.received();
          }});
     if (!verification) return signals.exit_code();
+    for (auto& line : changed_files(*verification, comparison, results.at("command")))
+      verification->circumstances.push_back(std::move(line));
     is_same = is_same && verification->differences.empty();
     all.push_back(verification_json(*verification));
     if (!arguments.json) show_verification(*verification);
   }
   if (arguments.json)
-    std::cout << json_text(nlohmann::ordered_json{{"same", is_same}, {"trainings", std::move(all)}}) << '\n';
+    std::cout << shown_json(nlohmann::ordered_json{{"same", is_same}, {"trainings", std::move(all)}}) << '\n';
   return is_same ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
@@ -166,7 +214,7 @@ void add_verify(CLI::App& app, int& exit_code) {
            "[{\"place\", \"was\", \"is\"}], \"circumstances\"}]}");
   command->footer(
       "The study must name the comparison file that it was made from, which must be there and be the same. "
-      "Curves and "
+      "Configuration and size, curves and "
       "scores are compared, and whether the mean of the row is that of its seeds; times are not, nor "
       "is memory that other sources need. Exit code 0: all are the same; 1: some are not. Another processor, "
       "number of cores, compiler or version of LibTorch rounds "

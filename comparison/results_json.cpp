@@ -374,6 +374,7 @@ Json seed_json(const SeedResults& seed, const Metric& metric) {
                {"tokens", known(&TrainingState::tokens)},
                {"flops", known(&TrainingState::flops)},
                {"seconds", known(&TrainingState::seconds)},
+               {"data", seed.state && !seed.state->data.empty() ? Json(seed.state->data) : Json()},
                {"valid_loss", or_null(seed.loss)},
                {"valid", std::move(valid)},
                {"learnt", or_null(seed.learnt)},

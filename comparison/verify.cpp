@@ -14,6 +14,8 @@
 #include "comparison/planning/plan.h"
 #include "comparison/results_json.h"
 #include "comparison/tuning.h"
+#include "io/config/config_tree.h"
+#include "io/config/find_config.h"
 #include "statistics/paired_test.h"
 
 namespace zoo {
@@ -94,6 +96,18 @@ std::vector<std::string> circumstances(const Json& was, const Json& is) {
   return lines;
 }
 
+/// What is trained: configuration and size. Files may lie elsewhere now; the data have a hash.
+int64_t compare_models(const Json& row, const Json& again, std::vector<VerifiedDifference>& differences) {
+  auto config = row.value("config", Json::object());
+  for (const char* const path : {"init_from", "data.train", "data.valid", "data.test", "data.tokenizer.path",
+                                 "data.choices.files", "data.choices.shots_from"})
+    config.erase(path);
+  auto n = compare_values(config, again.at("config"), "config", differences);
+  for (const char* const key : {"parameters", "sequence_length", "flops_per_token"})
+    if (row.contains(key)) n += compare_values(row[key], again.at(key), key, differences);
+  return n;
+}
+
 /// Whether the mean of a row is that of its seeds, which follows from the file alone.
 int64_t check_mean(const Json& results, const Json& row, std::vector<VerifiedDifference>& differences) {
   const auto key = results.at("metric").at("key").get<std::string>();
@@ -162,6 +176,26 @@ int64_t compare_values(const Json& was, const Json& is, const std::string& place
   return 1;
 }
 
+std::optional<std::string> place_in_base(const std::filesystem::path& comparison_file, std::string_view key) {
+  const auto tree = load_config_tree(comparison_file);
+  const auto* const base = tree.find("base");
+  if (!base) return std::nullopt;
+  const auto keys = base->value.is_map()
+                        ? resolve_extends(base->value)
+                        : load_config_tree(find_config({base->value.text, base->place.directory()}));
+  const ConfigNode* node = &keys;
+  const ConfigPlace* place = nullptr;
+  while (node->is_map() && !key.empty()) {
+    const auto end = std::min(key.find('.'), key.size());
+    const auto* const entry = node->find(key.substr(0, end));
+    if (!entry) return std::nullopt;
+    place = &entry->place;
+    node = &entry->value;
+    key.remove_prefix(std::min(end + 1, key.size()));
+  }
+  return place ? std::optional(place->text()) : std::nullopt;
+}
+
 std::vector<StudyTraining> trainings_of(const Json& results) try {
   std::vector<StudyTraining> trainings;
   for (const auto& run : results.at("runs")) {
@@ -215,7 +249,9 @@ std::optional<Verification> verify(const Json& results, Comparison comparison, c
   // The memory that tensors take may change with the sources, which changes no result.
   if (results.at("versions").at("commit") != again.at("versions").at("commit"))
     wanted.erase("peak_memory_bytes");
-  result.n_values = compare_values(wanted, again.at("runs").at(0).at("seeds").at(0), "", result.differences) +
+  const auto& made = again.at("runs").at(0);
+  result.n_values = compare_models(row, made, result.differences) +
+                    compare_values(wanted, made.at("seeds").at(0), "", result.differences) +
                     check_mean(results, row, result.differences);
   if (!result.differences.empty()) result.circumstances = circumstances(results, again);
   return result;

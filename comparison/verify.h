@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "comparison/planning/comparison_config.h"
@@ -38,12 +39,17 @@ struct Verification {
 std::vector<StudyTraining> trainings_of(const Json& results);
 
 /// Makes a training again, in options.dir, with as many threads as the study had, and compares its numbers
-/// with those of `results`: curves and scores, and over all seeds the mean. Times are not compared.
+/// with those of `results`: configuration and size, curves and scores, the hash of the data, and over all
+/// seeds the mean. Times are not compared.
 /// `comparison`: what the study was made from. Nothing where options.should_stop ended it. Throws UsageError
 /// where the comparison has no such row, or a budget of seconds; the errors of make_plan(), train_all() and
 /// collect_results().
 std::optional<Verification> verify(const Json& results, Comparison comparison, const StudyTraining& training,
                                    const RunnerOptions& options);
+
+/// Where a key of a variant is set, "FILE:LINE:COLUMN", in the `base` of a comparison file or a file that
+/// this extends. Nothing where it is not set there. Throws ConfigError.
+std::optional<std::string> place_in_base(const std::filesystem::path& comparison_file, std::string_view key);
 
 /// Compares two values as verify() does: appends what differs. Numbers that a study has rounded to six digits
 /// are compared as far. `place` is that of both. Returns the number of values that were compared.

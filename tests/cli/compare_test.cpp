@@ -16,6 +16,7 @@
 namespace zoo::testing {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -138,7 +139,35 @@ scaling: false
   EXPECT_EQ(verify("").code, 0) << "other sources may need other memory";
 
   write(original);
-  EXPECT_EQ(verify("--run third").code, 2);
+  const auto base = read_file(dir_ / "base.yaml"), text = read_file(dir_ / "text.txt");
+  const auto reason_for = [&](const std::string& file, const std::string& content) {
+    dir_.write(file, content);
+    return verify("").out;
+  };
+  EXPECT_THAT(reason_for("base.yaml", base + "# a remark\n"), HasSubstr("same "));
+  auto wider = base;
+  wider.replace(wider.find("d_model: 16"), 11, "d_model: 18");
+  EXPECT_THAT(reason_for("base.yaml", wider),
+              AllOf(HasSubstr("the first is config.model.d_model: \"16\" in the study, \"18\" here"),
+                    HasSubstr("configuration: config.model.d_model is set at base.yaml:4:"),
+                    Not(HasSubstr("data:"))));
+  dir_.write("base.yaml", base);
+  EXPECT_THAT(
+      reason_for("text.txt", text + "7 sheep, 5 goats. "),
+      AllOf(HasSubstr("different"), HasSubstr("data: other than in the study: "), HasSubstr("text.txt")));
+  dir_.write("text.txt", text);
+  changed = original;
+  changed["runs"][0]["config"]["data.train"] = "[elsewhere/text.txt]";
+  write(changed);
+  EXPECT_EQ(verify("").code, 0);
+  changed["runs"][0]["parameters"] = 7;
+  write(changed);
+  EXPECT_THAT(verify("").out, HasSubstr("the first is parameters: 7 in the study"));
+
+  write(original);
+  const auto third = verify("--run third");
+  EXPECT_EQ(third.code, 2);
+  EXPECT_THAT(third.err, HasSubstr("it has plain, seed 1; plain, seed 2; wide, seed 1"));
   const auto ablated = verify("--run cut");
   EXPECT_EQ(ablated.code, 2);
   EXPECT_THAT(ablated.err, HasSubstr("no such training"));
@@ -149,8 +178,11 @@ scaling: false
   changed["command"] = "rm -rf x";
   write(changed);
   EXPECT_THAT(verify("").err, HasSubstr("is no command of zoo compare"));
-  dir_.write("study/results.json", "[]");
-  EXPECT_EQ(verify("").code, 2);
+  for (const std::string wrong : {"[]", "7", "{", "{\"runs\": 7}"}) {
+    dir_.write("study/results.json", wrong);
+    EXPECT_EQ(verify("").code, 2) << wrong;
+    EXPECT_THAT(verify("").err, HasSubstr("study/results.json: ")) << wrong;
+  }
 }
 
 TEST_F(Compare, TellsTheWorseFromTheEqual) {
