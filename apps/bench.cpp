@@ -247,7 +247,7 @@ void bench_prompts(const BenchArguments& arguments) {
         options.beam == 1 ? "" : "s", *options.max_new_tokens, speed.first_token_seconds * 1e3,
         speed.seconds);
   }
-  std::cout << (arguments.json ? json_text(Json{{"generation", std::move(results)}}, 2) + "\n" : text);
+  std::cout << (arguments.json ? shown_json(Json{{"generation", std::move(results)}}, 2) + "\n" : text);
 }
 
 void check_options(const BenchArguments& arguments) {
@@ -292,7 +292,7 @@ void bench(const BenchArguments& arguments) {
       document["scaling"] = Json::array();
       for (const auto& curve : curves) document["scaling"].push_back(to_json(curve));
     }
-    std::cout << json_text(document, 2) << '\n';
+    std::cout << shown_json(document, 2) << '\n';
     return;
   }
   std::cout << fmt::format("{} ({}, {}{})\n\n", experiment.name, experiment.model.architecture.type,

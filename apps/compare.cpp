@@ -125,7 +125,7 @@ int run_tasks(const CompareArguments& arguments, const TaskComparison& compariso
   const bool has_failed =
       std::ranges::any_of(results["tasks"], [](const auto& task) { return task["error"].is_string(); });
   if (arguments.json) {
-    std::cout << json_text(results) << '\n';
+    std::cout << shown_json(results) << '\n';
   } else {
     put(task_table(results));
     show_files(options.dir, results);
@@ -153,7 +153,7 @@ int run(const CompareArguments& arguments) {
   if (results.is_null()) return stopped(options, signals);
   const int exit_code = has_a_result(results) ? EXIT_SUCCESS : EXIT_FAILURE;
   if (arguments.json) {
-    std::cout << json_text(results) << '\n';
+    std::cout << shown_json(results) << '\n';
     return exit_code;
   }
   for (const auto& notice : results["notices"])

@@ -38,7 +38,7 @@ std::string as_json(const AveragedRun& averaged) {
                                    {"steps", averaged.steps},
                                    {"loss_before", averaged.loss_before},
                                    {"loss", averaged.loss}};
-  return json_text(document) + "\n";
+  return shown_json(document) + "\n";
 }
 
 std::string as_text(const std::filesystem::path& run, const AveragedRun& averaged) {
@@ -65,7 +65,7 @@ void merge(const MergeArguments& arguments) {
   const auto merged = merge_run(arguments.run, arguments.out, arguments.base);
   const nlohmann::json document = {{"run", merged.run_dir.string()}, {"adapters", merged.n_adapters}};
   std::cout << (arguments.json
-                    ? json_text(document) + "\n"
+                    ? shown_json(document) + "\n"
                     : fmt::format("{}: {} adapters merged\n", merged.run_dir.string(), merged.n_adapters));
 }
 
@@ -85,7 +85,7 @@ void import_directory(const ConversionArguments& arguments) {
                                              {"task", imported.task},
                                              {"tensors", imported.n_tensors},
                                              {"parameters", imported.n_parameters}};
-    std::cout << json_text(document) << '\n';
+    std::cout << shown_json(document) << '\n';
     return;
   }
   std::cout << fmt::format("{}: {} for {}, {} parameters in {} tensors\n", arguments.to.string(),
@@ -104,7 +104,7 @@ void export_model(const ConversionArguments& arguments) {
   if (arguments.json) {
     const nlohmann::ordered_json document = {{is_file ? "file" : "directory", arguments.to.string()},
                                              {is_file ? "architecture" : "model_type", kind}};
-    std::cout << json_text(document) << '\n';
+    std::cout << shown_json(document) << '\n';
     return;
   }
   std::cout << fmt::format("{}: {}, for {}\n", arguments.to.string(), kind,

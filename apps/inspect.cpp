@@ -251,7 +251,7 @@ void print_json(const Experiment& experiment, const ModelCost& cost, const Model
                                           {"state_bytes", cost.state_bytes}}},
                                         {"head", head},
                                         {"layers", layers}};
-  std::cout << json_text(document, 2) << '\n';
+  std::cout << shown_json(document, 2) << '\n';
 }
 
 void inspect(const InspectArguments& arguments) {

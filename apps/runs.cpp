@@ -116,7 +116,7 @@ void print_runs_as_json(const std::vector<RunSummary>& runs) {
     if (!run.problem.empty()) entry["problem"] = run.problem;
     list.push_back(std::move(entry));
   }
-  std::cout << json_text(nlohmann::ordered_json{{"runs", std::move(list)}}) << '\n';
+  std::cout << shown_json(nlohmann::ordered_json{{"runs", std::move(list)}}) << '\n';
 }
 
 void show_runs(const RunsArguments& arguments) {

@@ -107,7 +107,7 @@ void print(const std::vector<ContactRow>& rows, Printed form) {
                     {"high", or_null(share.high)},
                     {"chains", share.n}});
   }
-  if (form == Printed::json) std::cout << json_text(nlohmann::ordered_json{{"precision", list}}) << '\n';
+  if (form == Printed::json) std::cout << shown_json(nlohmann::ordered_json{{"precision", list}}) << '\n';
 }
 
 /// The proteins that the model can read, with two special tokens.

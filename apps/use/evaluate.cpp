@@ -119,7 +119,7 @@ std::string as_json(const Evaluation& evaluation, const Run& run) {
     auto& entry = document[many].emplace_back(nlohmann::json{{"label", label}});
     for (const auto& [name, value] : numbers) entry[name] = value;
   }
-  return json_text(document);
+  return shown_json(document);
 }
 
 std::string as_text(const Evaluation& evaluation) {

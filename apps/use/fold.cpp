@@ -142,7 +142,8 @@ void fold_sequences(const FoldArguments& arguments, const Run& run) {
     }
     show(++n_done, std::ssize(sequences));
   }
-  if (arguments.json) std::cout << json_text(nlohmann::ordered_json{{"results", std::move(results)}}) << '\n';
+  if (arguments.json)
+    std::cout << shown_json(nlohmann::ordered_json{{"results", std::move(results)}}) << '\n';
   if (out) {
     std::cerr << fmt::format("{} structure{} in {}\n", sequences.size(), sequences.size() == 1 ? "" : "s",
                              out->string());

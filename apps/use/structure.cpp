@@ -48,7 +48,7 @@ void show_structure(const StructureArguments& arguments) {
   }
   const auto& trace = shown.trace;
   if (arguments.json) {
-    std::cout << json_text(json_of(trace, shown.truth)) << '\n';
+    std::cout << shown_json(json_of(trace, shown.truth)) << '\n';
   } else {
     std::cout << fmt::format("{}\t{}\t{}", shown.title, trace.chains.size(), trace.letters.size());
     if (shown.truth) std::cout << to_columns(*shown.truth);

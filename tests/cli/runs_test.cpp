@@ -33,6 +33,8 @@ training: {steps: 2, batch_size: 2, threads: 1}
   dir.write("runs/bad/config.yaml", "name: [");
   std::filesystem::create_directory(dir / "runs/x\x1b[2J");
   std::filesystem::copy_file(dir / "runs/16/config.yaml", dir / "runs/x\x1b[2J/config.yaml");
+  std::filesystem::create_directory(dir / "runs/\xff");
+  std::filesystem::copy_file(dir / "runs/16/config.yaml", dir / "runs/\xff/config.yaml");
 
   const auto table = run_zoo(dir, "runs");
   ASSERT_EQ(table.code, 0) << table.err;
@@ -43,7 +45,7 @@ training: {steps: 2, batch_size: 2, threads: 1}
   EXPECT_THAT(table.out, Not(HasSubstr("\x1b")));
 
   const auto document = json::parse(run_zoo(dir, "runs runs --json").out);
-  ASSERT_EQ(document.at("runs").size(), 4U);
+  ASSERT_EQ(document.at("runs").size(), 5U);
   for (const auto& run : document["runs"]) {
     if (run["run"] != "24") continue;
     EXPECT_EQ(run["state"], "finished");
