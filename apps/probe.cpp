@@ -149,11 +149,21 @@ void print(const PartCard& card) {
   }
 }
 
+/// Throws UsageError for a key of the part itself, which would be overridden.
+void refuse_part_in(const std::vector<std::string>& overrides, const std::string& part) {
+  const auto key = "model." + part.substr(0, part.find('='));
+  for (const auto& override : overrides) {
+    if (override.starts_with(key + "=") || override.starts_with(key + "."))
+      throw UsageError(fmt::format("--set {} contradicts {}, which is probed: leave it out", override, part));
+  }
+}
+
 /// The exit code.
 int probe_part(const ProbeArguments& arguments) {
   if (arguments.tasks.empty() && !arguments.overrides.empty())
     throw UsageError("--set changes the configurations of --task: name one");
   const auto [part, selection] = named_part(arguments.part);
+  refuse_part_in(arguments.overrides, arguments.part);
   std::vector<Experiment> experiments;  // read before anything is measured
   for (const auto& task : arguments.tasks)
     std::ranges::move(experiments_of(task, arguments), std::back_inserter(experiments));
@@ -171,7 +181,7 @@ int probe_part(const ProbeArguments& arguments) {
   const auto json = to_json(card);
   if (arguments.out) write_page(*arguments.out, probe_page(json));
   if (arguments.json)
-    std::cout << json_text(json, 2) << '\n';
+    std::cout << shown_json(json, 2) << '\n';
   else
     print(card);
   return card.all_hold() ? EXIT_SUCCESS : EXIT_FAILURE;

@@ -80,9 +80,26 @@ torch::Tensor Ablation::logits(size_t index, const std::vector<AblatedPart>& par
   return model_.logits(model_.features(model_.on_device(batches_.at(index))));
 }
 
+void Ablation::require_positions(const ActivationPlace& place, const std::vector<int64_t>& positions) const {
+  if (positions.empty()) return;
+  int64_t longest = 0;
+  for (const auto& batch : batches_) {
+    const bool decodes = place.side == StackSide::decoder && place.kind != ActivationKind::memory;
+    const auto& ids = (decodes ? batch.decoder : batch.input).ids;
+    longest = std::max(longest, ids.defined() ? ids.size(1) : first_.at(place).size(1));
+  }
+  const int64_t last = std::ranges::max(positions);
+  if (last >= longest)
+    throw UsageError(
+        fmt::format("there is no position {}: the longest row has {} of them, from 0", last, longest));
+}
+
 AblationScore Ablation::without(const std::vector<AblatedPart>& parts,
                                 const std::vector<int64_t>& positions) {
-  for (const auto& part : parts) require_part(part, first_);
+  for (const auto& part : parts) {
+    require_part(part, first_);
+    require_positions(part.place, positions);
+  }
   const InferenceScope inference(model_);
   AblationScore score;
   for (size_t i = 0; i < batches_.size(); ++i) add(score, batches_[i], logits(i, parts, positions), problem_);

@@ -64,7 +64,8 @@ class Ablation {
 
   /// The score without any change.
   const AblationScore& whole() const { return whole_; }
-  /// The score with all these parts replaced, at these positions of each row; empty: at all.
+  /// The score with all these parts replaced, at these positions of each row; empty: at all. Throws
+  /// UsageError for a part that the model has not, and for a position that no row has.
   AblationScore without(const std::vector<AblatedPart>& parts, const std::vector<int64_t>& positions = {});
   /// The logits (N, V) of batch `index` then.
   torch::Tensor logits(size_t index, const std::vector<AblatedPart>& parts,
@@ -76,6 +77,7 @@ class Ablation {
   bool is_own_reference() const { return references_.empty(); }
   const std::vector<Batch>& references() const { return is_own_reference() ? batches_ : references_; }
   size_t donor_of(size_t index) const;
+  void require_positions(const ActivationPlace& place, const std::vector<int64_t>& positions) const;
   torch::Tensor replacement(const ActivationPlace& place, size_t index, const torch::Tensor& x);
 
   Model& model_;

@@ -65,6 +65,14 @@ void save_lens(const std::filesystem::path& path, const TrainedLens& lens, const
   });
 }
 
+bool is_lens(const std::filesystem::path& path) {
+  try {
+    return SafetensorsFile(path).metadata().contains(kModelHash);
+  } catch (const CheckpointError&) {
+    return false;
+  }
+}
+
 TrainedLens load_lens(const std::filesystem::path& path, const Model& model) {
   const SafetensorsFile file(path);
   const auto hash = file.metadata().find(kModelHash);

@@ -31,6 +31,8 @@ TrainedLens untrained_lens(const Model& model);
 /// Writes a safetensors file with depths.I.weight, depths.I.bias and a hash of the model's weights. Throws
 /// SystemError.
 void save_lens(const std::filesystem::path& path, const TrainedLens& lens, const Model& model);
+/// Whether a file is a trained lens, of whatever model.
+bool is_lens(const std::filesystem::path& path);
 /// Reads it to the model's device. Throws CheckpointError: missing, damaged, not a trained lens, or one of a
 /// model of another shape or with other weights.
 TrainedLens load_lens(const std::filesystem::path& path, const Model& model);

@@ -9,6 +9,9 @@
 
 namespace zoo {
 
+/// Refuses a place where no file can be written, before the work whose result goes there.
+CLI::Validator writable_file();
+
 /// Declares --out.
 void add_page(CLI::App& command, std::optional<std::filesystem::path>& out);
 /// Writes a page, and says where on stderr.

@@ -16,6 +16,7 @@
 #include "analysis/recording_attention.h"
 #include "apps/console/commands.h"
 #include "apps/console/options.h"
+#include "apps/console/page_output.h"
 #include "apps/console/run_arguments.h"
 #include "base/device.h"
 #include "base/error.h"
@@ -72,7 +73,6 @@ void check(const AttentionArguments& arguments) {
     throw UsageError("--target contradicts --audio: the model writes down what is said");
   if (arguments.target && arguments.image)
     throw UsageError("--target contradicts --image: a picture has no answer");
-  if (arguments.out && arguments.out->empty()) throw UsageError("--out: the name is empty: give a file");
   if (arguments.heads && arguments.json)
     throw UsageError("--heads contradicts --json, which has the same numbers under \"heads\"");
 }
@@ -116,7 +116,8 @@ void add_attention(CLI::App& app) {
                    "The answer or translation to look at; default: the model's own")
       ->type_name("TEXT");
   command->add_option("--out", arguments->out, "The page to write; default: RUN/attention.html")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->check(writable_file());
   command->add_flag("--heads", arguments->heads,
                     "Also print statistics of each head: the entropy of its rows (nats), how far it looks "
                     "(tokens, or places of a picture), its weights on the first token, the previous token "

@@ -134,11 +134,13 @@ void describe(ConfigVisitor& v, ConvolutionPositionConfig& c) {
 
 Registry<NormType>& norm_types() {
   static Registry<NormType> types(
-      "norm", {norm(NormKind::layer_norm, "Mean 0 and deviation 1, then a gain and a bias."),
-               norm(NormKind::layer_norm_annotated, "The same as \"The Annotated Transformer\" writes it."),
-               norm(NormKind::rms_norm, "Root mean square 1, then a gain."),
-               norm(NormKind::rms_norm_outside, "The same with epsilon outside the root."),
-               norm(NormKind::layer_norm_plain, "Mean 0 and deviation 1, without weights (OLMo).")});
+      "norm",
+      {norm(NormKind::layer_norm, "Mean 0 and deviation 1, then a gain and a bias."),
+       norm(NormKind::layer_norm_annotated,
+            "Layer norm as \"The Annotated Transformer\" has it: n - 1, epsilon outside."),
+       norm(NormKind::rms_norm, "Root mean square 1, then a gain."),
+       norm(NormKind::rms_norm_outside, "Root mean square 1 with epsilon outside the root, then a gain."),
+       norm(NormKind::layer_norm_plain, "Mean 0 and deviation 1, without weights (OLMo).")});
   return types;
 }
 

@@ -254,6 +254,15 @@ TEST_F(CauseCommands, RefuseInOneLine) {
               HasSubstr("absent.safetensors"));
   EXPECT_THAT(problem("lens writer --train text.txt"), HasSubstr("give --out FILE.safetensors"));
   EXPECT_THAT(problem("lens writer --train text.txt --out x.html"), HasSubstr("give --out FILE.safetensors"));
+  const auto weights = page("writer/model.safetensors");
+  EXPECT_THAT(problem("lens writer --train text.txt --out writer/model.safetensors"),
+              HasSubstr("writer/model.safetensors is there, and no trained lens"));
+  EXPECT_EQ(page("writer/model.safetensors"), weights);
+  EXPECT_THAT(problem("lens writer --train text.txt --out absent/x.safetensors"),
+              HasSubstr("--out: there is no directory absent"));
+  EXPECT_THAT(problem("probe norm=rms_norm --out writer"), HasSubstr("--out: writer is a directory"));
+  EXPECT_THAT(problem("probe norm=rms_norm --task writer.yaml --set model.norm=layer_norm"),
+              HasSubstr("--set model.norm=layer_norm contradicts norm=rms_norm"));
   for (const std::string option :
        {"--text x", "--image x", "--target x", "--position 1", "--answer x", "--lens x"})
     EXPECT_THAT(problem("lens writer --train text.txt --out x.safetensors " + option),
@@ -270,6 +279,10 @@ TEST_F(CauseCommands, RefuseInOneLine) {
   EXPECT_THAT(problem("lens judge --train scores.tsv --out x.safetensors"),
               HasSubstr("predict one token or class at each place"));
   EXPECT_THAT(problem("ablate writer --heads 2.0"), HasSubstr("the model has no layers.2.attention.heads.0"));
+  EXPECT_THAT(problem("ablate writer --heads 0.1 layers.0.attention.heads.1"), HasSubstr("is named twice"));
+  EXPECT_THAT(problem("ablate writer --heads layers.0.feed_forward"), HasSubstr("give it with --parts"));
+  EXPECT_THAT(problem("ablate writer --text 'to be' --positions 500"),
+              HasSubstr("there is no position 500: the longest row has 5"));
   EXPECT_THAT(problem("ablate writer --text 'to be' --by resample"), HasSubstr("there is one text"));
   EXPECT_THAT(problem("ablate writer --text 'to be' --data text.txt"), HasSubstr("give one of them"));
   EXPECT_THAT(problem("ablate writer --reference text.txt"), HasSubstr("--reference is for --by mean"));

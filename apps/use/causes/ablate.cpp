@@ -5,6 +5,7 @@
 #include <iostream>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -65,8 +66,18 @@ Measured measured(const AblateArguments& arguments, const Run& run) {
 /// The parts of --heads and --parts.
 std::vector<AblatedPart> chosen_parts(const AblateArguments& arguments) {
   std::vector<AblatedPart> parts;
-  for (const auto* const names : {&arguments.heads, &arguments.parts})
-    for (const auto& name : *names) parts.push_back(ablated_part(name));
+  std::set<std::string> names;
+  const auto add = [&](const AblatedPart& part) {
+    if (!names.insert(part.name()).second)
+      throw UsageError(fmt::format("{} is named twice: name each part once", part.name()));
+    parts.push_back(part);
+  };
+  for (const auto& name : arguments.heads) {
+    const auto part = ablated_part(name);
+    if (!part.head) throw UsageError(fmt::format("--heads: {} is no head: give it with --parts", name));
+    add(part);
+  }
+  for (const auto& name : arguments.parts) add(ablated_part(name));
   return parts;
 }
 

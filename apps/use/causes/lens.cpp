@@ -154,7 +154,8 @@ void add_lens(CLI::App& app) {
   command
       ->add_option("--out", arguments->out,
                    "Also write a page, one HTML file; with --train: where the lens is written")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->check(writable_file());
   add_json(*command, arguments->json, "One JSON document on standard output, with every place");
   command->footer(
       "A row is what the final norm and the head make of the vectors after so many layers: the likeliest "

@@ -9,6 +9,7 @@
 #include "apps/console/options.h"
 #include "apps/console/texts.h"
 #include "base/error.h"
+#include "io/files.h"
 
 namespace zoo {
 namespace {
@@ -18,6 +19,11 @@ constexpr auto kExtension = ".safetensors";
 const std::filesystem::path& place_of_lens(const std::optional<std::filesystem::path>& out) {
   if (!out || out->extension() != kExtension)
     throw UsageError("--train: needs a place for the lens: give --out FILE.safetensors");
+  if (is_there(*out) && !is_lens(*out))
+    throw UsageError(
+        fmt::format("--out: {} is there, and no trained lens, which alone may be replaced: name "
+                    "another file",
+                    out->string()));
   return *out;
 }
 
