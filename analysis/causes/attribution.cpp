@@ -92,7 +92,7 @@ Attributing::Attributing(Model& model, Question question, const AttributionOptio
     : model_(model),
       report_{.options = options, .place = options.place.value_or(question.place)},
       path_([&] {
-        require_place(question, report_.place, "--position");
+        require_place(question, report_.place, "position");
         const InferenceScope inference(model);
         return BaselinePath(model, question.batch, options.baseline, options.baseline_token);
       }()),

@@ -118,7 +118,7 @@ Patching::Patching(Model& model, Question clean, Question corrupt, const PatchRe
   const InferenceScope inference(model);
   auto& report = report_;
   report.place = request.place.value_or(clean.place);
-  require_place(clean, report.place, "--position");
+  require_place(clean, report.place, "position");
   const auto logits_of = [&](const Question& question) {
     return model.logits(model.features(question.batch))[report.place].to(torch::kCPU, torch::kDouble);
   };
@@ -129,7 +129,7 @@ Patching::Patching(Model& model, Question clean, Question corrupt, const PatchRe
   report.against = request.against.value_or(corrupt_logits.argmax().item<int64_t>());
   if (report.answer == report.against)
     throw UsageError(fmt::format(
-        "both texts have the answer “{}”: name two outputs with --answer and --against, or change a text",
+        "both texts have the answer “{}”: name two outputs with answer and against, or change a text",
         clean.label(report.answer)));
   report.clean_difference = difference(clean_logits);
   report.corrupt_difference = difference(corrupt_logits);

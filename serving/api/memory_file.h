@@ -28,7 +28,8 @@ struct FileKind {
   const char* media_type;  // of those that are most used
   const char* key;         // of requests
 };
-inline constexpr FileKind kPicture{.name = "picture", .media_type = "image/png", .key = "images"};
+inline constexpr FileKind kPictures{.name = "picture", .media_type = "image/png", .key = "images"};
+inline constexpr FileKind kPicture{.name = "picture", .media_type = "image/png", .key = "image"};
 inline constexpr FileKind kRecording{.name = "recording", .media_type = "audio/wav", .key = "recordings"};
 
 /// The bytes of a file in a request: a URL "data:image/png;base64,…", or base64 alone. Throws ApiError.

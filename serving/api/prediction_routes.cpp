@@ -60,7 +60,7 @@ PredictCall read_predict_call(RequestFields& fields, const ApiLimits& limits) {
   call.texts = fields.texts("texts", limits.most_texts).value_or(std::vector<std::string>());
   call.pairs = read_pairs(fields, limits.most_texts);
   for (const auto& picture : fields.texts("images", limits.most_images).value_or(std::vector<std::string>()))
-    call.pictures.push_back(checked_picture(picture, limits));
+    call.pictures.push_back(checked_picture(picture, kPictures, limits));
   for (const auto& recording :
        fields.texts("recordings", limits.most_recordings).value_or(std::vector<std::string>())) {
     call.recordings.push_back(bytes_of_file(recording, kRecording));

@@ -14,8 +14,10 @@
 namespace zoo {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using Json = nlohmann::json;
 using testing::ApiTest;
 using testing::HttpClient;
@@ -109,6 +111,18 @@ TEST_F(CauseRoutes, ReadWhatEachModelReads) {
   const auto own = said("/ablate", {{"model", "classifier"}, {"text", "abc"}});
   EXPECT_EQ(own["accuracy"], 1) << "its own answer is the right one";
   EXPECT_EQ(said("/lens", {{"model", "classifier"}, {"text", "abc"}})["places"].size(), 1U);
+}
+
+TEST_F(CauseRoutes, QuoteWhatWasSent) {
+  for (const char* const path : {"/lens", "/attention"}) {
+    const auto refused = post(path, {{"model", "writer"}, {"image", "no picture"}});
+    EXPECT_EQ(refused.json()["error"]["param"], "image") << refused.body;
+  }
+  EXPECT_THAT(problem("/lens", {{"model", "writer"}, {"text", "abcd"}, {"answer", "a--b"}}),
+              HasSubstr("answer: “a--b” is"));
+  EXPECT_THAT(
+      problem("/patch", {{"model", "writer"}, {"clean", "abcd"}, {"corrupt", "abed"}, {"position", 9}}),
+      AllOf(HasSubstr("position"), Not(HasSubstr("--"))));
 }
 
 TEST_F(CauseRoutes, DrawWhatIsWanted) {

@@ -125,7 +125,7 @@ void answer_attention(const ApiContext& context, const ApiCall& call) {
   fields.refuse_others();
   if (text.has_value() == image.has_value()) throw ApiError(400, "give one of text and image");
   if (image && target) fields.fail("target", "contradicts image: a picture has no answer");
-  const auto picture = image ? checked_picture(*image, context.options.limits) : std::string();
+  const auto picture = image ? checked_picture(*image, kPicture, context.options.limits) : std::string();
   answer_with_model(
       context, call, model, Ability::attention,
       [text, target, picture](const ServedModel& served) -> CountedAnswer {

@@ -55,7 +55,7 @@ CauseCall read_input(RequestFields& fields, const ApiLimits& limits) {
   const auto image = fields.text("image");
   if (call.text.has_value() == image.has_value()) throw ApiError(400, "give one of text and image");
   if (image && call.target) fields.fail("target", "contradicts image: a picture has no answer");
-  if (image) call.picture = checked_picture(*image, limits);
+  if (image) call.picture = checked_picture(*image, kPicture, limits);
   call.answer = fields.text("answer");
   call.view = read_view(fields);
   return call;
@@ -125,7 +125,7 @@ std::optional<Json> drawn(CauseView view, const Draw& draw) {
   return draw();
 }
 
-/// Work that a model does in parts. Messages of the library name options, which are keys here.
+/// Work that a model does in parts.
 template <class Work>
 void answer_in_parts(const ApiContext& context, const ApiCall& call, const std::string& model, Work work) {
   const auto shared = std::make_shared<Work>(std::move(work));
