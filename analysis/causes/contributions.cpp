@@ -15,6 +15,7 @@
 #include "models/config/layer_types.h"
 #include "models/heads.h"
 #include "models/inference_scope.h"
+#include "models/mixers/latent_attention.h"
 
 namespace zoo {
 namespace {
@@ -133,6 +134,13 @@ Parts Attribution::heads_of(ActivationKind kind, int64_t layer, const LinearImpl
   return parts;
 }
 
+/// The map from heads to the stream, in a mixer that has one.
+const LinearImpl* map_of_heads(const MixerImpl* mixer) {
+  if (const auto* const usual = dynamic_cast<const QkvProjectionsImpl*>(mixer)) return usual->out.get();
+  if (const auto* const latent = dynamic_cast<const LatentAttentionImpl*>(mixer)) return latent->out.get();
+  return nullptr;
+}
+
 /// What a sub-layer adds to the stream.
 Parts Attribution::sub_layer(int64_t layer, size_t index) const {
   const auto& module = *stack_->layers[static_cast<size_t>(layer)];
@@ -145,13 +153,13 @@ Parts Attribution::sub_layer(int64_t layer, size_t index) const {
   const auto name = ActivationPlace{.kind = kind, .layer = layer, .side = side_}.name();
   const auto added = at_positions(kind, layer);
   const MixerImpl* const mixer = is_cross ? module.cross_attention.get() : module.self_attention.get();
-  const auto* const projections = is_attention ? dynamic_cast<const QkvProjectionsImpl*>(mixer) : nullptr;
+  const auto* const out = is_attention ? map_of_heads(mixer) : nullptr;
   Parts parts;
-  if (!projections || !has(heads_kind, layer)) {
+  if (!out || !has(heads_kind, layer)) {
     parts.add(name, added);
     return parts;
   }
-  parts = heads_of(heads_kind, layer, *projections->out, name);
+  parts = heads_of(heads_kind, layer, *out, name);
   const auto& residual = *module.residual;
   if (!residual.norms_out.empty()) {
     Parts through = parts;

@@ -6,6 +6,7 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include "base/error.h"
 #include "models/inference_scope.h"
 #include "models/observation_scope.h"
 
@@ -110,6 +111,16 @@ void LensReading::go_on() {
                               question, n_likeliest_));
   }
   report_.depths.push_back(std::move(cells));
+}
+
+LensContributions lens_contributions(Model& model, const Question& question, int64_t place) {
+  LensContributions result{.place = place, .output = question.targets[static_cast<size_t>(place)]};
+  try {
+    result.contributions = logit_contributions(model, question.batch, place, result.output);
+  } catch (const UsageError& error) {
+    result.reason = error.what();
+  }
+  return result;
 }
 
 LensReport lens_report(Model& model, Question question, const LensOptions& options) {

@@ -12,6 +12,7 @@
 
 #include <torch/types.h>
 
+#include "analysis/causes/contributions.h"
 #include "analysis/causes/question.h"
 #include "analysis/causes/trained_lens.h"
 #include "models/model.h"
@@ -79,6 +80,15 @@ class LensReading {
   std::vector<torch::Tensor> features_;  // (M, D) of each depth
   torch::Tensor own_;                    // (M, V): the log-probabilities of the model itself
 };
+
+/// The parts of the answer at a place.
+struct LensContributions {
+  int64_t place;
+  int64_t output;
+  Contributions contributions = {};
+  std::string reason = {};  // why they cannot be told; empty: they are
+};
+LensContributions lens_contributions(Model& model, const Question& question, int64_t place);
 
 /// All depths at once.
 LensReport lens_report(Model& model, Question question, const LensOptions& options = {});

@@ -51,6 +51,10 @@ std::string to_json(const LensReport& report, const std::optional<LensContributi
                                  {"output", output_json(question, contributions->output)},
                                  {"logit", contributions->contributions.logit},
                                  {"parts", std::move(parts)}};
+    if (const auto& reason = contributions->reason; !reason.empty()) {
+      document["contributions"]["logit"] = nullptr;
+      document["contributions"]["reason"] = reason;
+    }
   }
   return shown_json(document);
 }

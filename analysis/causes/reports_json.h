@@ -33,12 +33,8 @@ struct AblationReport {
 /// …], "answers": [{"id", "label"}, …], "depths": [{"depth": from 0, "cells": [{"likeliest": [{"id", "label",
 /// "probability"}, …], "probability", "rank", "divergence"}, …]}, …], "contributions": {"place", "output",
 /// "logit", "parts":
-/// [{"name", "logit"}, …]}} with a cell for each place; "contributions" is absent without them.
-struct LensContributions {
-  int64_t place;
-  int64_t output;
-  Contributions contributions;
-};
+/// [{"name", "logit"}, …]}} with a cell for each place; "contributions" is absent without them. Where they
+/// cannot be told, "logit" is null, "parts" is empty, and "reason" says why.
 std::string to_json(const LensReport& report, const std::optional<LensContributions>& contributions);
 
 /// {"name", "data", "steps", "lr", "seed", "trained_batches", "held_out_batches", "held_out_places",

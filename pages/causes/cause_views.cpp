@@ -76,6 +76,9 @@ Grid lens_grid(const LensReport& report) {
 
 Json bars_of(const LensReport& report, const LensContributions& found) {
   const auto& label = report.question.label;
+  if (!found.reason.empty())
+    return Json::array(
+        {{{"title", "No parts of the answer"}, {"note", found.reason}, {"items", Json::array()}}});
   Json items = Json::array();
   auto parts = found.contributions.parts;
   std::ranges::stable_sort(parts, std::ranges::greater(),

@@ -17,6 +17,7 @@
 #include "analysis/causes/standing_ablation.h"
 #include "base/error.h"
 #include "models/inference_scope.h"
+#include "models/mixers/latent_attention.h"
 #include "tests/support/errors.h"
 #include "tests/support/small_models.h"
 
@@ -312,6 +313,42 @@ TEST(Contributions, KnowLayerScalesPoolersExpertsAndNarrowEmbeddings) {
   check(small_bart(), classes, 0);
 }
 
+TEST(Contributions, HaveTheHeadsOfLatentAttention) {
+  const torch::NoGradGuard no_grad;
+  auto config = small_config(Architecture::decoder, Position::rotary);
+  config.rotary.fraction = 2.0 / 3;  // 4 of 6
+  config.attention = {Selection("latent", LatentKeys{.kv_rank = 8})};
+  const auto model = random_model(config);
+  const auto found = logit_contributions(*model, one_row(config.architecture), 3, 11);
+  double sum = 0;
+  int64_t heads = 0;
+  for (const auto& part : found.parts) {
+    sum += part.logit;
+    heads += part.name.find("attention.heads") != std::string::npos ? 1 : 0;
+  }
+  EXPECT_NEAR(sum, found.logit, 1e-3);
+  EXPECT_EQ(heads, config.n_layers * config.n_heads);
+}
+
+TEST(Contributions, AreLeftOutOfALensWhereTheyCannotBeTold) {
+  auto config = small_config(Architecture::encoder);
+  config.text_vector = TextVector::mean;
+  const auto model = random_model(config, {.head = HeadKind::classification,
+                                           .vocab_size = kVocabulary,
+                                           .n_classes = 3,
+                                           .start_token = kStartToken});
+  auto batch = one_row(config.architecture);
+  batch.targets = torch::Tensor();
+  Question question{.batch = batch, .places = {"the whole text"}, .targets = {-1}};
+  question.label = [](int64_t id) { return std::to_string(id); };
+  const auto report = lens_report(*model, question);
+  EXPECT_EQ(report.n_layers(), config.n_layers);
+  EXPECT_NEAR(report.depths.back()[0].divergence, 0, 1e-6);
+  const auto parts = lens_contributions(*model, report.question, 0);
+  EXPECT_THAT(parts.reason, HasSubstr("their parts cannot be told"));
+  EXPECT_TRUE(parts.contributions.parts.empty());
+}
+
 TEST(Patches, OfTheWholeStreamBringTheWholeAnswerBack) {
   for_each_model(
       std::array{Architecture::decoder, Architecture::encoder}, [](const ModelConfig& config, Model& model) {
@@ -366,7 +403,7 @@ TEST(Patches, AreReportedAsSharesOfTheDifference) {
   }
   EXPECT_THAT(
       message_of<UsageError>([&] { patch_report(*model, clean, corrupt, {.answer = 3, .against = 3}); }),
-      HasSubstr("--answer and --against"));
+      HasSubstr("with answer and against"));
   EXPECT_THAT(
       message_of<UsageError>([&] { patch_report(*model, clean, clean, {.answer = 3, .against = 4}); }),
       HasSubstr("does not tell the texts apart"));

@@ -106,6 +106,10 @@ TEST(CausesPage, OfATrainedLensSaysSo) {
       "the final norm and the head.");
   EXPECT_EQ(data_of(lens_page(lens(), parts()))["summary"],
             "2 layers, 3 places. The vectors after each layer go through the final norm and the head.");
+  const auto told =
+      data_of(lens_page(lens(), LensContributions{.place = 2, .output = 0, .reason = "two heads"}));
+  EXPECT_EQ(told["bars"][0]["note"], "two heads");
+  EXPECT_TRUE(told["bars"][0]["items"].empty());
 }
 
 TEST(CausesPage, OfAnAblationHasHeadsAsATableAndOtherPartsAsBars) {

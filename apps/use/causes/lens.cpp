@@ -57,6 +57,10 @@ void print_depths(const LensReport& report, int64_t place) {
 
 /// The parts that add or take most.
 void print_contributions(const LensContributions& found, const Question& question) {
+  if (!found.reason.empty()) {
+    std::cout << fmt::format("\nno parts of the answer: {}\n", found.reason);
+    return;
+  }
   auto parts = found.contributions.parts;
   std::ranges::stable_sort(parts, std::ranges::greater(),
                            [](const auto& part) { return std::abs(part.logit); });
@@ -109,11 +113,7 @@ void show_lens(const LensArguments& arguments) {
   if (arguments.lens) options.lens = load_lens(*arguments.lens, run.model());
   auto report = lens_report(run.model(), std::move(question), options);
   report.name = run.experiment().name;
-  const int64_t output = report.question.targets[static_cast<size_t>(place)];
-  const LensContributions contributions{
-      .place = place,
-      .output = output,
-      .contributions = logit_contributions(run.model(), report.question.batch, place, output)};
+  const auto contributions = lens_contributions(run.model(), report.question, place);
   if (arguments.out) write_page(*arguments.out, lens_page(report, contributions));
   if (arguments.json) {
     std::cout << to_json(report, contributions) << '\n';

@@ -133,10 +133,7 @@ void answer_in_parts(const ApiContext& context, const ApiCall& call, const std::
     try {
       return shared->next(served);
     } catch (const UsageError& error) {
-      std::string message = error.what();
-      for (size_t at = message.find("--"); at != message.npos; at = message.find("--", at))
-        message.erase(at, 2);
-      throw ApiError(400, message);
+      throw ApiError(400, error.what());
     }
   });
 }
@@ -172,11 +169,7 @@ struct LensWork {
     }
     auto report = std::move(*reading).report();
     report.name = model.card().id;
-    const int64_t output = report.question.targets[static_cast<size_t>(place)];
-    const LensContributions parts{
-        .place = place,
-        .output = output,
-        .contributions = logit_contributions(model.model(), report.question.batch, place, output)};
+    const auto parts = lens_contributions(model.model(), report.question, place);
     return cause_answer(to_json(report, parts), drawn(call.view, [&] { return lens_view(report, parts); }),
                         n_tokens);
   }
