@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <iostream>
+#include <system_error>
 
 #include <fmt/format.h>
 
@@ -18,7 +19,10 @@ CLI::Validator writable_file() {
     if (has_directory(path)) return fmt::format("{} is a directory: give a file", text);
     if (!has_directory(directory))
       return fmt::format("there is no directory {}: make it, or name another one", directory.string());
-    const auto& written = has_file(path) ? path : directory;
+    // A file is replaced; a pipe or a device is written to.
+    std::error_code ignored;
+    const bool is_replaced = !std::filesystem::exists(path, ignored) || has_file(path);
+    const auto& written = is_replaced ? directory : path;
     if (::access(written.c_str(), W_OK) == 0) return "";
     return fmt::format("{} cannot be written: name another file", text);
   };
