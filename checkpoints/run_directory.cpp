@@ -142,7 +142,8 @@ RunDirectory::RunDirectory(const Experiment& experiment, const fs::path& path, E
 RunDirectory::~RunDirectory() {
   std::error_code error;
   if (replaces_) {
-    !begun_&& has_checkpoint(path_) ? committed() : put_back();
+    const bool is_complete = !begun_ && has_checkpoint(path_);
+    is_complete ? committed() : put_back();
   } else if (begun_) {
     clear(path_, error);
   }
