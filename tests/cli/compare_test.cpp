@@ -578,12 +578,11 @@ TEST_F(Compare, ATaskThatStopsSaysHowToGoOn) {
              "variants: {one: {}, two: {model: {n_layers: 1}}}\nseeds: 1\nspeed_seconds: 0\nscaling: false\n"
              "budget: {steps: 4}\n");
   ASSERT_EQ(run("tasks.yaml --out t").code, 0);
-  std::filesystem::remove_all(dir_ / "t/second/runs/one/seed-1");
-  dir_.write("t/second/runs/one/seed-1/note.txt", "in the way");
+  dir_.write("t/second/runs/one/seed-1.yaml", "name: another\n");
   const auto outcome = run("tasks.yaml --out t --resume");
   EXPECT_EQ(outcome.code, 1) << outcome.err;
   const auto error = results("t")["tasks"][1]["error"].get<std::string>();
-  EXPECT_THAT(error, HasSubstr("--resume goes on"));
+  EXPECT_THAT(error, HasSubstr("give --overwrite or another --out"));
   EXPECT_THAT(error + read_file(dir_ / "t/report.md"), Not(HasSubstr("ExistingRun::")));
 }
 
