@@ -205,8 +205,8 @@ class Collector {
     return sum;
   }
 
-  /// Says of each seed whether it has learnt anything. Of a model from elsewhere, the frequencies of the
-  /// targets that it was trained on are unknown.
+  /// Says of each seed whether it has learnt anything. A model from elsewhere is not judged, because nobody
+  /// knows how frequent the targets of its training were.
   static void judge_learning(Task& task, RunResults& run) {
     run.guess = guess_losses(task, Split::valid);
     for (auto& seed : run.seeds) {

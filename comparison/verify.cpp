@@ -96,7 +96,8 @@ std::vector<std::string> circumstances(const Json& was, const Json& is) {
   return lines;
 }
 
-/// What is trained: configuration and size. Files may lie elsewhere now; the data have a hash.
+/// Compares the configurations and the sizes of a row. Places of files are left out, because files may have
+/// moved; the hash of the data says whether they are the same.
 int64_t compare_models(const Json& row, const Json& again, std::vector<VerifiedDifference>& differences) {
   auto config = row.value("config", Json::object());
   for (const char* const path : {"init_from", "data.train", "data.valid", "data.test", "data.tokenizer.path",

@@ -97,7 +97,7 @@ class ExampleRecorder {
   std::vector<ExampleScore>* examples_;
   TargetLosses losses_;
   EvaluationOptions options_;
-  // Of the targets, in order.
+  // One value for each target, in order: whether the answer is right, and both in words.
   std::vector<int64_t> right_;
   std::vector<std::string> predicted_, actual_;
 };

@@ -5,10 +5,10 @@
 
 namespace zoo {
 
-/// A part of the keys of kept scores: place, bytes and time of every file that an evaluation on validation
-/// data reads, so that a file that was written anew is noticed without reading it. Of a folder these are all
-/// files in it. Files that do not exist have no stamp, and neither have recordings and pictures that a file
-/// names.
+/// The place, bytes and time of every file that an evaluation on validation data reads. Kept scores have them
+/// in their key: a file that was written anew is noticed, and it need not be read for that. A folder has the
+/// stamps of all files in it. Files that do not exist have no stamp. Recordings and pictures that a table
+/// names have none either.
 Json evaluation_data_stamps(const DataConfig& config);
 
 }  // namespace zoo

@@ -570,7 +570,7 @@ TEST_F(Compare, OfTrainingsThatAllFailedThereIsNoResult) {
   EXPECT_EQ(all["overall"][0]["tasks"], 1);
 }
 
-// What stops a training is told in the words of the program, also in the results that are kept.
+// The results keep the error of a task that stopped. The error is in the words of the program.
 TEST_F(Compare, ATaskThatStopsSaysHowToGoOn) {
   dir_.write("other.txt", read_file(dir_ / "text.txt"));
   dir_.write("tasks.yaml",
